@@ -260,6 +260,11 @@ class DeviceLimits:
         most_products: matrices that are computed again as products in one kernel: a block copies the factors of each,
             and has no room for more.
         units: what multiplies matrices, one for each rounding.
+        multiply_adds: of f32 that a multiprocessor begins in a cycle.
+        latency: cycles from a load of global memory until it is used.
+        least_warps: of a multiprocessor that keep its units busy: one for each of its schedulers.
+        copied_instructions: of a thread for each element that it copies: a load, a store, indices, conditions.
+        other_registers: of a thread beside its sums: operands, indices, elements on their way.
     """
 
     warp: int
@@ -285,6 +290,11 @@ class DeviceLimits:
     parts: SumParts
     most_products: int
     units: tuple[MatrixUnit, ...]
+    multiply_adds: int
+    latency: int
+    least_warps: int
+    copied_instructions: int
+    other_registers: int
 
     def unit(self, rounding: str) -> MatrixUnit:
         """The unit that multiplies what a primitive rounds."""
@@ -521,6 +531,11 @@ GPU = Machine(
             MatrixUnit("tf32", "f32", 16, 8, 8, across=4, packed=1, capability=80),
             MatrixUnit("bf16", "bf16", 16, 8, 16, across=4, packed=2, capability=80),
         ),
+        multiply_adds=128,
+        latency=800,
+        least_warps=4,
+        copied_instructions=8,
+        other_registers=80,
     ),
 )
 """Every GPU that CUDA 13 compiles for, from sm_75 on: a program is compiled for one of them, and right on each."""

@@ -164,6 +164,10 @@ class Read:
     index: tuple[Affine, ...]
     guards: tuple[Within, ...] = ()
 
+    def is_padded(self) -> bool:
+        """Whether the guards, if any, say no more than that the index is inside the dimensions."""
+        return all(guard.index in self.index for guard in self.guards)
+
 
 START = "start of "
 """The beginning of the text of an assignment that fills a tensor which several others write."""

@@ -75,8 +75,6 @@ def test_blocks_copy_what_threads_would_read_in_strides(text: str, schedule: str
         "f(x[m,k]) = +ij~.",
         "f(x[40,3]) = +ij[j<=i]~.",
         "f(x[20,3]) = +ij~.",  # less than a warp in each of two parts
-        "f(x[n,c,y,x], w[o,c,3,3]) = nc(y+u-1)(x+v-1)*ocuv~noyxcuv >> +noyxcuv~noyx",  # many read the same rows
-        "f(x[1,64,56,56], w[64,64,3,3]) = nc(y+u-1)(x+v-1)*ocuv~noyxcuv >> +noyxcuv~noyx",
     ],
 )
 def test_nothing_else_is_copied(text: str) -> None:

@@ -46,17 +46,7 @@ def rows_of(
         number: of the buffer.
         extents: of what it keeps.
     """
-    device = program.machine.device
-    assert device is not None
-    size = BYTES[program.buffers[number].dtype]
-    banks = min(device.banks, device.banks * device.bank_bytes // size)
-    narrow = max(1, device.bank_bytes // size)
-    touched = [
-        (lanes, index, times)
-        for spread in spreads
-        for lanes in [_lanes(program, spread, min(device.warp, banks))]
-        for index, times in _touched(program, spread, spread.body, number, 1)
-    ]
+    banks, narrow, touched = _accesses(program, spreads, number)
     most = MOST
     if any(_multiplies(s) for spread in spreads for s in ir.statements_within(spread.body)):
         wide = program.machine.vector_lanes(program.buffers[number].dtype)
@@ -73,6 +63,55 @@ def rows_of(
         )
 
     return padded(min(most, key=cycles))
+
+
+def row_of(
+    program: ir.Program,
+    spreads: Sequence[ThreadLoop],
+    number: int,
+    extents: Sequence[int],
+    leading: int,
+    wide: int,
+) -> int:
+    """The elements of a row, which all dimensions but the leading ones are, with room for what spares cycles.
+
+    Args:
+        program: the program of the buffer.
+        spreads: the loops that threads share which touch it.
+        number: of the buffer.
+        extents: of what it keeps.
+        leading: dimensions that are no part of a row.
+        wide: a row is a multiple of this.
+    """
+    banks, narrow, touched = _accesses(program, spreads, number)
+    row = prod(extents[leading:])
+
+    def cycles(length: int) -> int:
+        dims = [*extents[:leading], length]
+        steps = [prod(dims[d + 1 :]) for d in range(leading)]
+        steps += [prod(extents[d + 1 :]) for d in range(leading, len(extents))]
+        return sum(
+            times * _cycles(lanes, index, steps, (banks, narrow)) for lanes, index, times in touched
+        )
+
+    return min(range(row, row + banks * narrow, wide), key=cycles)
+
+
+def _accesses(
+    program: ir.Program, spreads: Sequence[ThreadLoop], number: int
+) -> tuple[int, int, list[tuple[Lanes, Index, int]]]:
+    """Banks, elements of a word, and all accesses of a buffer: by which threads, where, and how often."""
+    device = program.machine.device
+    assert device is not None
+    size = BYTES[program.buffers[number].dtype]
+    banks = min(device.banks, device.banks * device.bank_bytes // size)
+    touched = [
+        (lanes, index, times)
+        for spread in spreads
+        for lanes in [_lanes(program, spread, min(device.warp, banks))]
+        for index, times in _touched(program, spread, spread.body, number, 1)
+    ]
+    return banks, max(1, device.bank_bytes // size), touched
 
 
 def _lanes(program: ir.Program, spread: ThreadLoop, count: int) -> Lanes:

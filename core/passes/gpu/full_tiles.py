@@ -236,7 +236,8 @@ class _TileSplitter:
                 **{loop.variable: self._extent(loop) for loop in (*s.loops, *loops)},
             }
             stores = [x for x in inside if isinstance(x, ir.Store)]
-            alone = len(loops) + len(stores) == len(inside)
+            guards = [x for x in inside if isinstance(x, ir.If) and not x.otherwise]
+            alone = len(loops) + len(stores) + len(guards) == len(inside)
             if alone and all(self._is_own(x, (), opened) for x in stores):
                 return (replace(s, loops=tuple(self._unended(loop, s.body) for loop in s.loops)),)
         if isinstance(s, ir.For):

@@ -20,10 +20,10 @@ from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.rewriting import Access, accesses, replaced_loads
+from ilang.core.ir.rewriting import Access, accesses, parts_of, replaced_loads
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.gpu.banks import rows_of
+from ilang.core.passes.gpu.banks import row_of, rows_of
 from ilang.core.passes.gpu.blocks import Refusal
 from ilang.core.passes.gpu.transposes import rows_for, sector_of
 from ilang.core.record import record, replace
@@ -37,7 +37,8 @@ class Placement:
 
     Threads read ``wide`` elements of it at a time; ``sector`` threads along a row of memory write down a column of it.
     Neighbors among threads touch elements ``across`` its rows. A ``double`` one has room for two. ``rows`` are its
-    extents where they have room for more than is kept.
+    extents where they have room for more than is kept. All dimensions but the ``leading`` ones are a row of a buffer
+    that threads read so.
     """
 
     space: ir.Space
@@ -47,9 +48,10 @@ class Placement:
     across: bool = False
     double: bool = False
     rows: tuple[int, ...] = ()
+    leading: int = 1
 
     def has_rows(self) -> bool:
-        """Whether all dimensions but the first are one row."""
+        """Whether all dimensions but the ``leading`` ones are one row."""
         return self.space == "shared" and (self.wide > 1 or self.sector > 0)
 
 
@@ -90,6 +92,8 @@ def _extents(program: ir.Program, number: int, place: Placement) -> list[int] | 
     around = max(1, device.banks * device.bank_bytes // BYTES[buffer.dtype])
     if place.has_rows():
         row = prod(known[1:])
+        if 1 < place.leading:
+            return list(place.rows)
         if place.sector:
             return [known[0], rows_for(program, number, place.sector, row)]
         return [known[0], row + place.wide * (place.across and row % around == 0)]
@@ -181,10 +185,33 @@ def _place(program: ir.Program, spread: ThreadLoop, number: int) -> Placement:
             return Placement("local", tuple(d for d in every if d not in owned))
         if len(inside) == 1 and not _is_told_apart(inside[0], number):
             return Placement("local", every)
-    known = None if shared.has_rows() else _known(program, number, every)
+    known = _known(program, number, every)
     if known is None or len(known) < 2:
         return shared
+    leading = _leading(inside, number)
+    if shared.has_rows() and not shared.sector and 1 < leading:
+        row = row_of(program, inside, number, known, leading, shared.wide)
+        return replace(shared, rows=(*known[:leading], row), leading=leading)
+    if shared.has_rows():
+        return shared
     return replace(shared, rows=tuple(rows_of(program, inside, number, known)))
+
+
+def _leading(spreads: Sequence[ThreadLoop], number: int) -> int:
+    """The dimensions of a copy before those that walk the same dimension of what is copied as its last one does."""
+    for s in ir.every([s for spread in spreads for s in spread.body], ir.Store):
+        loads = [part for part in parts_of(s) if isinstance(part, Load)]
+        if s.buffer != number or len(loads) != 1 or loads[0].buffer == number:
+            continue
+        last = s.index[-1].variables()
+        walked = next((p.variables() for p in loads[0].index if last <= p.variables()), None)
+        if not last or walked is None:
+            continue
+        others = (
+            d for d in range(len(s.index) - 1, -1, -1) if not s.index[d].variables() <= walked
+        )
+        return next(others, 0) + 1
+    return 1
 
 
 def loop_around(program: ir.Program, body: ir.Block, number: int) -> ir.For | None:
@@ -298,10 +325,11 @@ def _kept(program: ir.Program, access: Access, places: Places) -> tuple[Affine, 
     buffer, index = access
     place = places[buffer]
     parts = tuple(index[d] for d in place.kept)
-    if not place.has_rows() or len(parts) <= 2:
+    leading = place.leading
+    if not place.has_rows() or len(parts) <= leading + 1:
         return parts
     column, step = Affine(()), 1
-    for d, part in reversed([*zip(place.kept, parts, strict=True)][1:]):
+    for d, part in reversed([*zip(place.kept, parts, strict=True)][leading:]):
         column = column + step * part
         step *= program.sizes[program.buffers[buffer].dims[d]].fixed or 1
-    return parts[0], column.outermost_first()
+    return (*parts[:leading], column.outermost_first())

@@ -313,7 +313,7 @@ class _Nests:
         if self._is_staged(read.value):
             row = self.inside.get(read.value)
             return len(nest.order) if row is None or row.is_whole else len(row.rows)
-        if tile is not None and not read.guards and is_copied(read.index, node, tile):
+        if tile is not None and read.is_padded() and is_copied(read.index, node, tile):
             return tile.depth
         return None
 
@@ -327,13 +327,10 @@ class _Nests:
             if site is not None and not self._is_staged(read.value)
         ]
         types = {read: self.shaped.tensors[read.value].dtype for read in copied}
-        double = (
-            tile is not None
-            and 0 < tile.room
-            and copied
-            and 2 * sum(copied_bytes(read.index, tile, dtype) for read, dtype in types.items())
-            <= tile.room
-        )
+        double = tile is not None and bool(copied) and tile.doubled
+        if tile is not None and copied and 0 < tile.room:
+            each = (copied_bytes(read.index, tile, dtype) for read, dtype in types.items())
+            double = 2 * sum(each) <= tile.room
         spaces: list[Space] = []
         for read in node.reads:
             if read not in copied:

@@ -32,6 +32,7 @@ from ilang.core.schedule.choose.gpu_parts import (
     part_of_rows,
 )
 from ilang.core.schedule.choose.gpu_strides import short_row_loops, strided_loops
+from ilang.core.schedule.choose.gpu_windows import windows_tile
 from ilang.core.schedule.choose.tile import RUN, Access, BlockTile, tiling
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
@@ -52,7 +53,7 @@ def gpu_tile(
         accesses: the indices of what it reads, each with the number of arrays.
         machine: what the blocks belong to.
     """
-    ways = (_contraction, _across, _row, _strided, _short_rows, _elements)
+    ways = (_contraction, windows_tile, _across, _row, _strided, _short_rows, _elements)
     tiles = (way(node, extents, accesses, machine) for way in ways)
     return next((tile for tile in tiles if tile is not None), None)
 

@@ -64,7 +64,7 @@ class BlockTile:
     Of what it reads, a copy is made where an access lacks one of its axes, or runs across. Blocks fill copies again and
     again where there is ``room`` for two of each, in bytes; none where they fill them once. ``is_row`` says that the
     threads of a block share each element of a reduction along memory. Where threads would read in strides, ``strided``
-    has all accesses that are copied.
+    has all accesses that are copied. Copies have two buffers where ``doubled`` says so.
     """
 
     factors: Factors
@@ -74,6 +74,7 @@ class BlockTile:
     room: int = 0
     is_row: bool = False
     strided: tuple[Access, ...] | None = None
+    doubled: bool = False
 
 
 @record
