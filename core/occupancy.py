@@ -6,28 +6,20 @@ unless somebody has asked one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop
-from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
     Define,
     For,
-    If,
     Kernel,
     Program,
-    Statement,
-    Store,
     blocks_of,
     every,
-    has_spread,
-    statements_within,
 )
-from ilang.core.ir.rewriting import accesses, named, reads_of
-from ilang.core.ir.scalar import Constant
+from ilang.core.ir.rewriting import accesses, named
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.machine import DeviceLimits, Multiprocessor
 from ilang.core.record import record
@@ -164,72 +156,6 @@ def _guessed(program: Program, kernel: Kernel, device: DeviceLimits) -> int:
         REGISTERS + EACH * arrays + local_bytes * TIMES // (PER * word) + _open(kernel.body, word)
     )
     return min(max(LEAST, _rounded(held, device.register_step)), device.most_registers)
-
-
-def kept_bytes(program: Program, kernel: Kernel) -> int:
-    """The bytes of the arrays of a thread that it has at a time, at most."""
-    touched = {number for number, _ in accesses(kernel.body)}
-    local = {n: _bytes(program, n) for n in touched if program.buffers[n].space == "local"}
-    return _kept(kernel.body, local)
-
-
-def _kept(body: Block, local: Mapping[BufferId, int]) -> int:
-    """The most bytes that arrays of a thread take at a time, of so many each: from where one is filled to its last use.
-
-    What is used inside and outside of a loop, or read before it is filled there, is kept through all of it. A constant
-    is filled in where it is used.
-    """
-    places: list[Block] = []
-    loops: list[tuple[int, int]] = []
-
-    def place(block: Block) -> None:
-        for s in block:
-            first = len(places)
-            if has_spread(s) and isinstance(s, For | If | ThreadLoop) and not _is_of_threads(s):
-                for part in blocks_of(s)[:1] if isinstance(s, If) else blocks_of(s):
-                    place(part)  # both ways of a condition have the same arrays
-                if isinstance(s, For):
-                    loops.append((first, len(places)))
-            else:
-                places.append((s,))
-
-    place(body)
-    used = [{n for n, _ in accesses(each)} & local.keys() for each in places]
-    alive = {}
-    for number in local:
-        at = [n for n, each in enumerate(used) if number in each]
-        filled = [n for n in at if not _is_constant(places[n])]
-        first, last = min(filled or at), max(at)
-        for start, end in loops:  # the inner ones first
-            inside = [n for n in at if start <= n < end]
-            around = len(inside) < len(at) and any(not start <= n < end for n in filled)
-            if inside and (around or _is_read(places[inside[0]], number)):
-                first, last = min(first, start), max(last, end - 1)
-        alive[number] = first, last
-    return max(
-        (
-            sum(local[n] for n, (first, last) in alive.items() if first <= at <= last)
-            for at in range(len(places))
-        ),
-        default=0,
-    )
-
-
-def _is_of_threads(s: Statement) -> bool:
-    return isinstance(s, ThreadLoop) and s.over == "threads"
-
-
-def _is_constant(block: Block) -> bool:
-    """Whether a statement fills in constants, and does nothing else."""
-    stores = list(every(block, Store))
-    return bool(stores) and all(isinstance(s.value, Constant) for s in stores)
-
-
-def _is_read(block: Block, number: int) -> bool:
-    """Whether the first that a statement does with an array is to read it."""
-    inside = (s for s in statements_within(block) if not blocks_of(s))
-    first = next(s for s in inside if number in {n for n, _ in accesses((s,))})
-    return number in {n for n, _ in reads_of(first)}
 
 
 def _open(body: Block, word: int) -> int:

@@ -464,8 +464,6 @@ def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
     threads = {loop for loop in loops if roles.get(loop) in THREAD_ROLES}
     if threads & set(core) or reduction.walks_interval(loops[first:]):
         return None
-    if len({loop.axis in reduced for loop in threads}) > 1:  # lanes reduce rows of a tile together
-        return None
     most = reduction.program.machine.tiles.most_elements
     positions = [n for n, loop in enumerate(elements, last + 1) if loop not in threads]
     each = prod(counts[n] or 0 for n in positions)

@@ -109,14 +109,14 @@ def test_what_is_computed_before_is_looked_at_before_it_is_read() -> None:
 
 def test_a_guard_on_the_way_to_every_sum_ends_the_loop() -> None:
     assert ends(ATTENTION.format(g="[j<=i]")) == [
-        "0..min(n_j_64, ceil((64i+64) / 64)), if in2 are finite"
+        "0..min(n_j_32, ceil((64i+64) / 32)), if in2 are finite"
     ]
     summed = f"{SOFTMAX} >> ij/i~ij >> ij*jd~ijd >> +ijd{{g}}~id"
     assert ends(f"ik*jk~ijk >> +ijk~ij >> {summed}".format(g="[j<=i,j>=i-9]")) == [
-        "max(0, ceil((64i-72) / 64))..min(n_j_64, ceil((64i+64) / 64))"
+        "max(0, ceil((64i-40) / 32))..min(n_j_32, ceil((64i+64) / 32))"
     ]
     most = ATTENTION.replace("+ij{g}~i)", "+ij~i)").format(g="[j<=i]")
-    assert ends(most) == ["0..min(n_j_64, ceil((64i+64) / 64))"], (
+    assert ends(most) == ["0..min(n_j_32, ceil((64i+64) / 32))"], (
         "the maximum, in a kernel of its own"
     )
 

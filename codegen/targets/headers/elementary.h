@@ -280,27 +280,6 @@ INLINED float quotient_f32(float a, float b, float r)
     return fmaf(fmaf(q, b, -scaled), -r, q) * 0x1p-50f;
 }
 
-/* out[i] = x[i] / b, by the reciprocal of b where this gives the quotients (quotient_f32) */
-INLINED void divide_row_f32(float *restrict out, const float *restrict x, int64_t count, float b)
-{
-#ifdef FUSED
-    uint32_t largest = UINT32_MAX;
-    if (divides_f32(b)) {
-        const float r = 1.0f / b;
-        largest = 0;
-#pragma GCC unroll 1
-        for (int64_t i = 0; i < count; ++i) {
-            out[i] = quotient_f32(x[i], b, r);
-            const uint32_t size = bits_of_f32(x[i]) << 1;
-            largest = size > largest ? size : largest;
-        }
-    }
-    if (largest <= MOST_DIVIDED) return;
-#endif
-#pragma GCC unroll 1
-    for (int64_t i = 0; i < count; ++i) out[i] = x[i] / b;
-}
-
 /* e to the power r, |r| <= ln(2) / 2 */
 INLINED double power_f64(double r)
 {

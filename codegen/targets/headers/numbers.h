@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include "elementary.h"
 
 /* a / b rounded up; b is positive */
 static inline int64_t ceil_i64(int64_t a, int64_t b)
@@ -251,6 +252,27 @@ static inline double floor_divide_f64(double a, double b)
     if (whole == 0) return copysign(0.0, a / b);
     const double down = floor(whole);
     return whole - down > 0.5 ? down + 1.0 : down;
+}
+
+/* out[i] = x[i] / b, by the reciprocal of b where this gives the quotients (quotient_f32) */
+INLINED void divide_row_f32(float *restrict out, const float *restrict x, int64_t count, float b)
+{
+#ifdef FUSED
+    uint32_t largest = UINT32_MAX;
+    if (divides_f32(b)) {
+        const float r = 1.0f / b;
+        largest = 0;
+#pragma GCC unroll 1
+        for (int64_t i = 0; i < count; ++i) {
+            out[i] = quotient_f32(x[i], b, r);
+            const uint32_t size = bits_of_f32(x[i]) << 1;
+            largest = size > largest ? size : largest;
+        }
+    }
+    if (largest <= MOST_DIVIDED) return;
+#endif
+#pragma GCC unroll 1
+    for (int64_t i = 0; i < count; ++i) out[i] = x[i] / b;
 }
 
 #endif

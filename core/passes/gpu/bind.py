@@ -24,19 +24,15 @@ from __future__ import annotations
 from math import prod
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.gpu import CombineThreads, ThreadLoop
-from ilang.core.ir.kernel import Block, For, Kernel, Program, every, statements_within
-from ilang.core.ir.rewriting import accesses, chain_of, nested, with_bodies
+from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.kernel import Block, For, Kernel, Program, statements_within
+from ilang.core.ir.rewriting import chain_of, nested, with_bodies
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
-from ilang.core.machine import MULTIPROCESSORS
-from ilang.core.occupancy import kept_bytes
 from ilang.core.passes.gpu.blocks import Refusal, is_for_blocks, kernel_to_blocks
 from ilang.core.passes.gpu.digits import with_digits
 from ilang.core.passes.gpu.launches import with_launches
-from ilang.core.passes.gpu.row_folds import with_row_folds
 from ilang.core.passes.gpu.rows_held import with_rows_held
 from ilang.core.passes.gpu.spaces import Places, placed, with_spaces
-from ilang.core.passes.gpu.tiles_given import with_tiles_given
 from ilang.core.passes.gpu.unrolled import with_unrolled
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
@@ -47,35 +43,13 @@ MOST_PADDED = 1 << 24
 
 def kernel_to_bind(program: Program) -> Program:
     """The program with its loops bound, and a space for each private buffer that there is room for."""
-    program = with_digits(with_row_folds(with_tiles_given(with_launches(program))))
+    program = with_digits(with_launches(program))
     program = with_bodies(program, lambda kernel: with_unrolled(program, kernel.body))
     bound = [_bound(program, kernel) for kernel in program.kernels]
     kernels = zip(program.kernels, bound, strict=True)
     mapped = tuple(replace(kernel, body=(spread,)) for kernel, (spread, _) in kernels)
     spaced = with_spaces(replace(program, kernels=mapped), [places for _, places in bound])
-    return _at_a_time(with_rows_held(spaced))
-
-
-def _at_a_time(program: Program) -> Program:
-    """The program with two blocks at a time asked for where rows of tiles are folded and registers have room.
-
-    Rows whose length is not known take some thirty registers more, with which that would spill.
-    """
-    device = program.machine.device
-    assert device is not None
-    kernels = []
-    for kernel in program.kernels:
-        (spread,) = kernel.body
-        assert isinstance(spread, ThreadLoop)
-        inner = [s for s in every(spread.body, ThreadLoop) if [*every(s.body, CombineThreads)]]
-        sizes = {size for n, _ in accesses(kernel.body) for size in program.buffers[n].dims}
-        known = all(program.sizes[size].fixed is not None for size in sizes)
-        words = kept_bytes(program, kernel) // device.register_bytes
-        room = device.registers // (2 * spread.threads) - 2 * MULTIPROCESSORS[-1].around
-        several = inner and known and words <= room and spread.over == "blocks"
-        body = (replace(spread, blocks=2),) if several else kernel.body
-        kernels.append(replace(kernel, body=body) if several else kernel)
-    return replace(program, kernels=tuple(kernels))
+    return with_rows_held(spaced)
 
 
 def _bound(program: Program, kernel: Kernel) -> tuple[ThreadLoop, Places]:

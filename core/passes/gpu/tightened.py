@@ -254,12 +254,10 @@ class _Iteration:
         """The number that all steps give, or leave as it is."""
         joined: FixedUnless | None = None
         idle: list[FixedUnless] = []
-        combined: list[float | None] = []
         for step in self.steps.get(name, ()):
             s, _ = step
             if isinstance(s, CombineThreads):
-                combined.append(REDUCING[s.primitive].identity)
-                continue
+                return None
             if _combines(s):
                 idle.append(self._idle(step))
                 continue
@@ -272,8 +270,6 @@ class _Iteration:
                 unmet=unmet if joined is None else both(unmet, joined.unmet),
                 finite=value.finite | (joined.finite if joined is not None else frozenset()),
             )
-        if joined is not None and any(identity != joined.value for identity in combined):
-            return None  # lanes that have nothing combine to nothing
         for each in idle:
             if joined is None:
                 return None

@@ -91,7 +91,7 @@ class _Vectorizer:
         """A loop that moves vectors between what a block shares and registers, wherever arrays begin."""
         if not isinstance(s, ir.For) or not isinstance(s.body[0], ir.Store):
             return s
-        return s if [*self._runs(s.body[0], s.variable, "")] else self._in_vectors(s)
+        return s if [*self._runs(s.body[0], s.variable, "")] else self._together(s, "shared")
 
     # -- loops that move vectors -------------------------------------------------------------------------------------
 
@@ -118,27 +118,6 @@ class _Vectorizer:
         if any(self._lanes(number) != extent for number in wide):
             return loop
         return replace(loop, manner=ir.Vectors(tuple(sorted(wide))))
-
-    def _in_vectors(self, loop: ir.For) -> ir.For:
-        """An unrolled loop along what a block shares, as one over vectors where it has several."""
-        store, extent = loop.body[0], self.numbering.sizes[loop.size].fixed
-        assert isinstance(store, ir.Store)
-        lanes = [self._lanes(number) for number in self._runs(store, loop.variable, "shared")]
-        count = lanes[0] if lanes else 1
-        plain = loop.role == "u" and not loop.within and len(loop.body) == 1
-        if not plain or extent is None or extent <= count or extent % count or count == 1:
-            return self._together(loop, "shared")
-        name = self.numbering.names[loop.variable]
-        group, variable = self.numbering.variable(name, "v"), self.numbering.variable(name, "v")
-        place = Affine(((count, group), (1, variable)))
-        inside = substituted(store, {loop.variable: place})
-        of_vector = ir.For(variable, self.numbering.size(count), (inside,), role="u")
-        whole = self._together(of_vector, "shared")
-        if not isinstance(whole.manner, ir.Vectors):
-            return self._together(loop, "shared")
-        return replace(
-            loop, variable=group, size=self.numbering.size(extent // count), body=(whole,)
-        )
 
     def _grouped(self, spread: ThreadLoop) -> ThreadLoop:
         """A copy that the threads of a block share element by element, as one that they share vector by vector.

@@ -12,7 +12,6 @@ has a kernel of its own, which computes tiles of them again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
 from ilang.core.dtype import BYTES
@@ -64,7 +63,7 @@ def blocks_of(
         extents: of the program.
         machine: what the blocks belong to.
     """
-    parts = _parts(apart, tilings, machine)
+    parts = _parts(apart, machine)
     tiles: dict[int, BlockTile] = {}
     columns: dict[int, int] = {}
     for value, phase in apart.phases.items():
@@ -102,30 +101,19 @@ def apart_readers(apart: Apart) -> Inlining:
 Parts = tuple[int, int]
 
 
-def _parts(
-    apart: Apart, tilings: Sequence[Tiling | None], machine: Machine
-) -> dict[Phase, tuple[Parts, Parts]]:
+def _parts(apart: Apart, machine: Machine) -> dict[Phase, tuple[Parts, Parts]]:
     """The splits of rows and columns of each kernel: for threads, and elements of each, half as many of what is wide.
 
-    Columns are as many as rows where a block has room for the tile and for copies of all factors, else half as many.
+    Tiles with copies of their factors have room in a block then (``apart_copies.MOST_PRODUCTS``).
     """
-    threads, rows, device = machine.tiles.threads, machine.tiles.rows, machine.device
-    assert device is not None
+    threads, rows = machine.tiles.threads, machine.tiles.rows
     wide = dict.fromkeys(apart.sides, BYTES["f32"])
     for value, phase in apart.phases.items():
         wide[phase] = max(wide[phase], BYTES[apart.shaped.tensors[value].dtype])
-    factors: Counter[Phase] = Counter()
-    for value, phase in apart.phases.items():
-        if tilings[value] is not None:
-            side = threads * rows * BYTES["f32"] // wide[phase]
-            terms = machine.tiles.terms if value in apart.matrices else side
-            factors[phase] += (2 * terms if value in apart.matrices else 2 * side) * (side + rows)
-    parts: dict[Phase, tuple[Parts, Parts]] = {}
-    for phase, width in wide.items():
-        each = rows * BYTES["f32"] // width
-        is_whole = factors[phase] * width <= device.shared_bytes
-        parts[phase] = (threads, each), (threads, each if is_whole else rows // 2)
-    return parts
+    return {
+        phase: ((threads, rows * BYTES["f32"] // width), (threads, rows // 2))
+        for phase, width in wide.items()
+    }
 
 
 class _Axes:
@@ -167,13 +155,13 @@ class _Axes:
         return self._tile(around, [(term, SEQUENTIAL), *self._sides(self.columns)])
 
     def fold(self) -> BlockTile:
-        """The threads that have a row of the tile reduce it together."""
+        """A thread has a row of the tile."""
         others = [Loop(a) for a in self.node.reduced_axes() if a != self.columns]
         inner: list[tuple[Loop, Role]] = [
             (Loop(self.rows, 1), "t"),
-            (Loop(self.columns, 1), "t"),
-            (Loop(self.rows, 2), "u"),
-            (Loop(self.columns, 2), "u"),
+            (Loop(self.rows, 2), "t"),
+            (Loop(self.columns, 1), SEQUENTIAL),
+            (Loop(self.columns, 2), SEQUENTIAL),
         ]
         outer = [Loop(self.rows), *others, Loop(self.columns)]
         return self._tile(outer, inner, len(outer) + len(inner))

@@ -25,9 +25,10 @@ ATTENTION = (
 
 
 def shared_tiles(text: str) -> list[list[int]]:
-    """The extents of what a block shares in more than two dimensions."""
+    """The extents of what a block shares in more than two dimensions, but for copies of factors."""
     program = lower(infer(graph_of(text_component(text), "f")), GPU)
-    tiles = [b for b in program.buffers if b.space == "shared" and len(b.dims) > 2]
+    shared = [b for b in program.buffers if b.space == "shared" and len(b.dims) > 2]
+    tiles = [b for b in shared if not b.name.endswith("_copy")]
     return [[program.sizes[d].fixed or 0 for d in tile.dims] for tile in tiles]
 
 

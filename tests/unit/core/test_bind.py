@@ -111,7 +111,7 @@ def test_loops_of_one_prime_are_for_the_threads_of_a_block() -> None:
 
 def test_what_each_thread_has_alone_is_its_own_and_copies_are_the_blocks() -> None:
     spaces = {b.name: (b.space, len(b.dims)) for b in program(TILES).buffers if b.private}
-    copies = {"in0_copy": ("shared", 2), "in1_copy": ("shared", 2)}  # rows of 64
+    copies = {"in0_copy": ("shared", 3), "in1_copy": ("shared", 3)}  # of 4
     held = {"in0_copy_held": ("local", 1), "in1_copy_held": ("local", 1)}
     stored = {"out_stored": ("shared", 3)}
     assert spaces == {"acc": ("local", 2), "run": ("local", 2), **copies, **held, **stored}

@@ -28,7 +28,7 @@ def over_threads(program: Program) -> list[ThreadLoop]:
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [("f(a[64,64], b[64,64]) = ik*kj~ijk >> +ijk~ij", {1, 2}), ("f(x[8,4096]) = +ij~i", {16})],
+    [("f(a[64,64], b[64,64]) = ik*kj~ijk >> +ijk~ij", {1, 2}), ("f(x[8,16384]) = +ij~i", {16})],
 )
 def test_turns_are_as_many_as_iterations_need(text: str, wanted: set[int]) -> None:
     program = lowered(text)
