@@ -45,14 +45,19 @@ def _unread(program: ir.Program) -> dict[str, set[BufferId]]:
     return unread
 
 
+def buffer_names(program: ir.Program) -> frozenset[str]:
+    """The names of the buffers of a program, once for all of its kernels."""
+    return frozenset(buffer.name for buffer in program.buffers)
+
+
 class Forwarding:
     """One kernel, in whose blocks stored elements are read from variables."""
 
-    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
-        """For a kernel; ``locals`` grow as variables are needed."""
+    def __init__(self, program: ir.Program, kernel: ir.Kernel, names: frozenset[str]) -> None:
+        """For a kernel, and the names of all buffers; ``locals`` grow as variables are needed."""
         self.program = program
         self.kernel = kernel
-        self.buffer_names = frozenset(buffer.name for buffer in program.buffers)
+        self.buffer_names = names
         self.locals = list(kernel.locals)
         self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
         self.constant = {s.variable for s in ir.every(kernel.body, ir.Define) if not s.mutable}

@@ -559,7 +559,12 @@ def test_nvcc_spills_nothing(tmp_path: Path, number: int, arch: str) -> None:
     assert each
     spilled = {name: int(count) for name, count in each if count != "0"}
     # While runs are added in f32, 64 accumulators of f64 wait in local memory: 512 bytes, written and read again.
-    assert all("matmul_written" in name and count <= 1024 for name, count in spilled.items())
+    # A product of f64 has one register too few for sm_80.
+    most = {"matmul_written": 1024, "wide2": 4}
+    assert all(
+        any(word in name and count <= room for word, room in most.items())
+        for name, count in spilled.items()
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,22 +26,24 @@ from ilang.core.ir.rewriting import (
 )
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
-from ilang.core.passes.forwarding import Forwarding, stores_of, without_unread
+from ilang.core.passes.forwarding import Forwarding, buffer_names, stores_of, without_unread
 from ilang.core.record import replace
 
 
 def kernel_to_fused(program: ir.Program) -> ir.Program:
     """The program with loops fused, and without temporaries that need no memory."""
-    short = short_sizes(program)
-    kernels = [_LoopFuser(program, kernel, short).run() for kernel in program.kernels]
+    names, short = buffer_names(program), short_sizes(program)
+    kernels = [_LoopFuser(program, kernel, names, short).run() for kernel in program.kernels]
     return without_unread(replace(program, kernels=tuple(kernels)))
 
 
 class _LoopFuser(Forwarding):
     """Loop fusion in one kernel, whose blocks are traversed from the outside in."""
 
-    def __init__(self, program: ir.Program, kernel: ir.Kernel, short: set[int]) -> None:
-        super().__init__(program, kernel)
+    def __init__(
+        self, program: ir.Program, kernel: ir.Kernel, names: frozenset[str], short: set[int]
+    ) -> None:
+        super().__init__(program, kernel, names)
         self.short = short
 
     def run(self) -> ir.Kernel:

@@ -23,6 +23,8 @@ from ilang.core.record import replace
 
 Steps = tuple[int, ...]
 """The distances of the digits of a dimension, outermost first: 128, 4, 1."""
+WHOLE: Steps = (1,)
+"""The distances of a dimension that stays as it is."""
 
 
 def with_digits(program: ir.Program) -> ir.Program:
@@ -41,8 +43,11 @@ def _split(program: ir.Program, kernel: ir.Kernel, numbering: Numbering) -> ir.K
         if not program.buffers[number].private:
             continue
         indices = [index for buffer, index in accesses(kernel.body) if buffer == number]
-        dims = range(len(program.buffers[number].dims))
-        steps = [_steps(program, loops, [index[d] for index in indices]) for d in dims]
+        extents = (program.sizes[size].fixed for size in program.buffers[number].dims)
+        steps = [
+            WHOLE if extent is None else _steps(program, loops, [index[d] for index in indices])
+            for d, extent in enumerate(extents)
+        ]
         if any(1 < len(each) for each in steps):
             split[number] = steps
             numbering.buffers[number] = replace(
@@ -55,26 +60,25 @@ def _steps(
     program: ir.Program, loops: Mapping[VariableId, ir.For], parts: Sequence[Affine]
 ) -> Steps:
     """The digits that all indices of a dimension have, one of them the same loop for threads; one digit where not."""
-    whole = (1,)
     ordered = [sorted(part.steps(), reverse=True) for part in parts]
     steps = tuple(step for step, _ in ordered[0])
     plain = all(not (part.offset or part.sizes or part.looked) for part in parts)
     if len(steps) < 2 or not plain or any(tuple(s for s, _ in o) != steps for o in ordered):
-        return whole
+        return WHOLE
     if steps[-1] != 1 or any(variable not in loops for o in ordered for _, variable in o):
-        return whole
+        return WHOLE
     for terms in ordered:
         inner = [program.sizes[loops[VariableId(v)].size].fixed for _, v in terms[1:]]
         if any(
             extent is None or step * extent != outer
             for extent, (outer, step) in zip(inner, pairwise(steps), strict=True)
         ):
-            return whole
+            return WHOLE
     places = [
         {n for n, (_, v) in enumerate(terms) if loops[VariableId(v)].role in THREAD_ROLES}
         for terms in ordered
     ]
-    return steps if set.intersection(*places) else whole
+    return steps if set.intersection(*places) else WHOLE
 
 
 def _dims(
@@ -83,7 +87,7 @@ def _dims(
     """The sizes of the dimensions of a buffer, of which each digit is one."""
     for size, each in zip(program.buffers[number].dims, steps, strict=True):
         extent = program.sizes[size].fixed
-        if len(each) == 1 or extent is None:
+        if len(each) == 1 or extent is None:  # an open extent has one digit
             yield size
             continue
         yield numbering.size(-(-extent // each[0]))

@@ -11,23 +11,24 @@ several of them can go together (``vector_access.py``).
 from __future__ import annotations
 
 from ilang.core.ir import kernel as ir
-from ilang.core.passes.forwarding import Forwarding, without_unread
+from ilang.core.passes.forwarding import Forwarding, buffer_names, without_unread
 from ilang.core.record import replace
 
 
 def kernel_to_forwarded(program: ir.Program) -> ir.Program:
     """The program, its kernels with stored elements in variables."""
-    kernels = tuple(_forwarded(program, kernel) for kernel in program.kernels)
+    names = buffer_names(program)
+    kernels = tuple(_forwarded(program, kernel, names) for kernel in program.kernels)
     return (
         program if kernels == program.kernels else without_unread(replace(program, kernels=kernels))
     )
 
 
-def _forwarded(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
+def _forwarded(program: ir.Program, kernel: ir.Kernel, names: frozenset[str]) -> ir.Kernel:
     """A kernel with stored elements in variables; one that keeps no value of its own for a thread."""
     if any(program.buffers[s.buffer].private for s in ir.every(kernel.body, ir.Store)):
         return kernel
-    forwarding = Forwarding(program, kernel)
+    forwarding = Forwarding(program, kernel, names)
     body = _block(forwarding, kernel.body)
     if body == kernel.body:
         return kernel

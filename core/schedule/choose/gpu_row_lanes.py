@@ -1,10 +1,11 @@
 """The lanes that share a row of known length on a GPU, and keep its elements in registers, by price.
 
 Example, sums of rows of 1,024 elements and of 10:
-    in:   +ij~i of x[i,1024]           out:  +ij~i | j:32:4 | i j' j j'' | i:p,j':l,j:u,j'':u    a warp a row
-    in:   +ij~i of x[i,10]             out:  +ij~i | j:2:2 | i j' j j'' | i:p,j':l,j:u,j'':u     two lanes a row
+    in:   +ij~i of x[i,1024]           out:  +ij~i | j:32 | i j' j | i:p,j':l,j:u                a warp a row
+    in:   softmax of x[i,1024]         out:  +ij~i | j:32:4 | i j' j j'' | i:p,j':l,j:u,j'':u    with vectors
 
-A row is read once, all loads of a thread together, and what several passes over it need stays in registers. The price
+A row is read once, all loads of a thread together, and what several passes over it need stays in registers. Elements
+that one pass needs go from memory into its sum, one by one, so adjacent lanes have adjacent ones of them. The price
 is the time of all rows on a multiprocessor: the largest of what instructions, sectors, and waiting for memory take.
 """
 
@@ -35,7 +36,13 @@ class RowLanes:
 
 
 def lanes_of_row(
-    extent: int, rows: int | None, width: int, work: tuple[int, int], machine: Machine
+    extent: int,
+    rows: int | None,
+    width: int,
+    work: tuple[int, int],
+    machine: Machine,
+    *,
+    is_kept: bool = True,
 ) -> RowLanes | None:
     """The cheapest lanes for rows of so many elements; None where registers have no room for a row.
 
@@ -45,20 +52,21 @@ def lanes_of_row(
         width: bytes of the widest element.
         work: the number of values that have an element for each of a row, and of those that are one of a row.
         machine: what the lanes belong to.
+        is_kept: whether several passes need the elements.
     """
-    candidates = list(_candidates(extent, width, machine))
+    candidates = list(_candidates(extent, width, is_kept, machine))
     prices = [_price(each, rows, width, work, machine) for each in candidates]
     if not candidates:
         return None
     return candidates[prices.index(min(prices))]
 
 
-def _candidates(extent: int, width: int, machine: Machine) -> Iterator[RowLanes]:
+def _candidates(extent: int, width: int, is_kept: bool, machine: Machine) -> Iterator[RowLanes]:
     """Powers of two as lanes, up to a block, each with work for half of its time at least."""
     device = machine.device
     assert device is not None
     vector = min(device.vector_elements, machine.vector_bytes() // width)
-    vector = vector if extent % vector == 0 else 1
+    vector = vector if is_kept and extent % vector == 0 else 1
     lanes = 1
     while lanes <= device.block_threads and (lanes == 1 or lanes * vector < 2 * extent):
         times = -(-extent // (lanes * vector))

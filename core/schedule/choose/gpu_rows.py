@@ -154,7 +154,8 @@ class _Finder:
         rows = None if None in known else prod(count or 0 for count in known)
         combined = sum(map(self._is_row, members))
         width = max(BYTES[self.shaped.tensors[value].dtype] for value in members)
-        return lanes_of_row(extent, rows, width, (len(columns), combined), self.machine)
+        work, is_kept = (len(columns), combined), 1 < combined or not self._is_row(root.root)
+        return lanes_of_row(extent, rows, width, work, self.machine, is_kept=is_kept)
 
     def _members(self, root: int, *, kept: bool) -> dict[int, Member]:
         """The values of the kernel that stores a value, with those ``kept`` that several passes need, or not."""

@@ -39,9 +39,9 @@ def bound(text: str, *shapes: tuple[int, ...]) -> tuple[ir.Program, ThreadLoop]:
 @pytest.mark.parametrize(
     ("rows", "columns", "schedule"),
     [
-        (65536, 1024, "| j:32:4 | i j' j j'' | i:p,j':l,j:u,j'':u"),  # a warp a row
+        (65536, 1024, "| j:32 | i j' j | i:p,j':l,j:u"),  # a warp a row
         (100_000, 10, "| j:8 | i j' j | i:p,j':l,j:u"),  # four rows a warp
-        (2048, 8192, "| j:256:4 | i j' j j'' | i:p,j':t,j:u,j'':u"),  # a block a row
+        (2048, 8192, "| j:256 | i j' j | i:p,j':t,j:u"),  # a block a row
     ],
 )
 def test_a_row_has_lanes_by_its_length(rows: int, columns: int, schedule: str) -> None:

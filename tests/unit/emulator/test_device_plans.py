@@ -117,7 +117,7 @@ def test_what_is_refused_is_refused_after_a_call_that_was_right(machine: Emulato
             ("E0711", lambda: f(there, threads=0, **ON)),
             ("E0767", lambda: f(there, stream=-1, **ON)),
             ("E0767", lambda: f(Foreign(there, stream=0), **ON)),
-            ("E0702", lambda: f(there)),
+            ("E0702", lambda: f(Foreign(there))),
             ("E0701", lambda: f(there, there, **ON)),
             ("E0712", lambda: f(there, target="cuda_emulated")),
         ]

@@ -370,7 +370,7 @@ def test_refusals() -> None:
         ("E0714", lambda: f(on_host, **ON)),
         ("E0703", lambda: f(on_device(np.ones(4, np.int8)), **ON)),
         ("E0701", lambda: f(there, there, **ON)),
-        ("E0702", lambda: f(there)),
+        ("E0702", lambda: f(Foreign(there))),
         ("E0706", lambda: f(there, out=(there, there), **ON)),
         ("E0707", lambda: f(there, out=new_array((5,), np.float32), **ON)),
         ("E0708", lambda: f(there, out=new_array((4,), np.float64), **ON)),
