@@ -60,8 +60,8 @@ class Runs(Loops, ABC):
 
         yield from self._around(frame, scope, loops, inside)
 
-    def _counting(self, parent: Scope) -> Scope:
-        name = fresh("b", parent.names, self.storage.names, self.taken)
+    def _counting(self, parent: Scope, name: str = "b") -> Scope:
+        name = fresh(name, parent.names, self.storage.names, self.taken)
         scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
         self.names.append(name)
         self.loop_names.add(name)
@@ -100,7 +100,7 @@ class Runs(Loops, ABC):
         loop, around = tile.runs[0], frame.chunks.get(tile.runs[0])
         parts = None if around is None else around.count
         count = self.storage.strips(self._trip(frame, loop)[0], tile.most, parts)
-        inside = self._counting(scope)
+        inside = self._counting(scope, "strip")
         assert inside.variable is not None
         frame.chunks[loop] = kernel.Chunk(inside.variable, count, 1)
         yield from self._added_runs(frame, inside, tile, use)

@@ -142,6 +142,8 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
     "tune": {
         "--def": ("main",),
         "--shape": ("3x4", "."),
+        "--target": ("c", "cuda"),
+        "--emulate": FLAG,
         "--time": ("1", "0"),
         "--write": FLAG,
         "--json": FLAG,
