@@ -142,7 +142,7 @@ class DevicePlans:
         self._known[key] = plan = DevicePlan(offloaded, program, outputs, memory)
         if (
             memory is not None and target == "cuda"
-        ):  # where tensors on a GPU run whatever the target of all calls
+        ):  # tensors on a GPU run there under target c, too
             self._known["c", *key[1:]] = plan
 
 

@@ -19,6 +19,25 @@ Substitution = Mapping[VariableId, Affine]
 """The index for each loop variable that is replaced."""
 
 
+def with_indices(body: ir.Block, index_of: Callable[[Access], tuple[Affine, ...]]) -> ir.Block:
+    """A block in which each element that is loaded or stored has another index."""
+
+    def loaded(load: Load) -> Load:
+        return replace(load, index=index_of((load.buffer, load.index)))
+
+    def change(s: ir.Statement) -> ir.Statement:
+        match s:
+            case ir.Store():
+                index = index_of((s.buffer, s.index))
+                return replace(s, index=index, value=replaced_loads(s.value, loaded))
+            case ir.Define() | ir.Change():
+                return replace(s, value=replaced_loads(s.value, loaded))
+            case _:
+                return s
+
+    return ir.map_statements(body, change)
+
+
 def with_bodies(program: ir.Program, change: Callable[[ir.Kernel], ir.Block]) -> ir.Program:
     """The program with other bodies of its kernels; the program itself where all of them stay what they are."""
     kernels = [with_body(kernel, change(kernel)) for kernel in program.kernels]

@@ -15,8 +15,7 @@ from itertools import pairwise
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.rewriting import Access, accesses, replaced_loads
-from ilang.core.ir.scalar import Load
+from ilang.core.ir.rewriting import Access, accesses, with_indices
 from ilang.core.ir.schedule import THREAD_ROLES
 from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.record import replace
@@ -99,25 +98,12 @@ def _indexed(body: ir.Block, split: Mapping[BufferId, Sequence[Steps]]) -> ir.Bl
 
     def index_of(access: Access) -> tuple[Affine, ...]:
         buffer, index = access
+        if buffer not in split:
+            return index
         out: list[Affine] = []
         for part, steps in zip(index, split[buffer], strict=True):
             digits = [axis_index(variable) for _, variable in sorted(part.steps(), reverse=True)]
             out += digits if 1 < len(steps) else [part]
         return tuple(out)
 
-    def loaded(load: Load) -> Load:
-        if load.buffer not in split:
-            return load
-        return replace(load, index=index_of((load.buffer, load.index)))
-
-    def change(s: ir.Statement) -> ir.Statement:
-        match s:
-            case ir.Store():
-                index = index_of((s.buffer, s.index)) if s.buffer in split else s.index
-                return replace(s, index=index, value=replaced_loads(s.value, loaded))
-            case ir.Define() | ir.Change():
-                return replace(s, value=replaced_loads(s.value, loaded))
-            case _:
-                return s
-
-    return ir.map_statements(body, change)
+    return with_indices(body, index_of)

@@ -20,7 +20,7 @@ from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.rewriting import Access, accesses, parts_of, replaced_loads
+from ilang.core.ir.rewriting import Access, accesses, parts_of, with_indices
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
 from ilang.core.passes.gpu.banks import row_of, rows_of
@@ -300,24 +300,10 @@ def _bytes(program: ir.Program, number: int, place: Placement) -> int | None:
 def _folded(program: ir.Program, body: ir.Block, places: Places) -> ir.Block:
     """A block in which buffers are indexed by the dimensions that they keep."""
 
-    def kept(load: Load) -> Load:
-        if load.buffer not in places:
-            return load
-        return replace(load, index=_kept(program, (load.buffer, load.index), places))
+    def index_of(access: Access) -> tuple[Affine, ...]:
+        return _kept(program, access, places) if access[0] in places else access[1]
 
-    def change(s: ir.Statement) -> ir.Statement:
-        match s:
-            case ir.Store():
-                index = s.index
-                if s.buffer in places:
-                    index = _kept(program, (s.buffer, s.index), places)
-                return replace(s, index=index, value=replaced_loads(s.value, kept))
-            case ir.Define() | ir.Change():
-                return replace(s, value=replaced_loads(s.value, kept))
-            case _:
-                return s
-
-    return ir.map_statements(body, change)
+    return with_indices(body, index_of)
 
 
 def _kept(program: ir.Program, access: Access, places: Places) -> tuple[Affine, ...]:
