@@ -66,7 +66,7 @@ class Caps:
     def _axis(self, axis: Axis, origin: Origin) -> Dim:
         if len(axis) == 1 and isinstance(axis[0], Known):
             return axis[0]
-        above = self.dims.fresh()
+        above = self.dims.values.fresh()
         self.dims.queue.extend(DimBelow(part, above, origin) for part in axis)
         return above
 
@@ -87,8 +87,8 @@ class Caps:
             return None
         if inner is not None and not row.count():
             return inner
-        leading = tuple([(self.dims.resolve(axis),) for axis in row.leading])
-        trailing = tuple([(self.dims.resolve(axis),) for axis in row.trailing])
+        leading = tuple([(self.dims.values.resolve(axis),) for axis in row.leading])
+        trailing = tuple([(self.dims.values.resolve(axis),) for axis in row.trailing])
         if inner is None:
             return Cap(leading, trailing)
         return Cap(leading + inner.leading, inner.trailing + trailing)
@@ -113,14 +113,17 @@ class Caps:
     def _joined(self, one: Axis, other: Axis) -> Axis:
         parts = {self._key(part): part for part in (*one, *other)}
         known = [part for part in parts.values() if isinstance(part, Known)]
-        if len(known) > 1 or any(self.dims.stretches(part) for part in known):
+        if len(known) > 1 or any(self.dims.cells.stretches(part) for part in known):
             return (Known(1, True, None, known[0].origin),)
         return tuple(part for _, part in sorted(parts.items(), key=lambda item: item[0]))
 
     def _key(self, part: Dim) -> tuple[int, str]:
         match part:
             case Known():
-                return 0, f"{part.size} {self.dims.label(part)} {self.dims.stretches(part)}"
+                return (
+                    0,
+                    f"{part.size} {self.dims.cells.unit(part)} {self.dims.cells.stretches(part)}",
+                )
             case Var():
                 return 1, str(part.number)
             case Affine():

@@ -33,7 +33,8 @@ class Cells:
         self._computed: list[int] = []
         self.has_units = False
 
-    def _cell(self, known: Known) -> int:
+    def cell(self, known: Known) -> int:
+        """The number of what all axes are that are one with an axis."""
         number = self._cell_of.get(known)
         if number is None:
             number = len(self._cells)
@@ -48,13 +49,9 @@ class Cells:
             self._asleep.append([])
         return _top(self._cells, number)
 
-    def cell(self, known: Known) -> int:
-        """The number of what all axes are that are one with an axis."""
-        return self._cell(known)
-
     def stretches(self, known: Known) -> bool:
         """Whether an axis, as far as is known, is the stretchable 1."""
-        return not self._rigid[self._cell(known)]
+        return not self._rigid[self.cell(known)]
 
     def _related(self, one: int, other: int, origin: Origin) -> None:
         """Two cells have one unit: one without a unit adopts the other's, now or later."""
@@ -65,9 +62,11 @@ class Cells:
         self._kin[b] = a
         self._labels[a] = left or right
 
-    def _merge(self, one: Known, other: Known, origin: Origin) -> None:
-        """Two known axes become one."""
-        a, b = sorted((self._cell(one), self._cell(other)))
+    def merge(self, one: Known, other: Known, origin: Origin, relation: conflicts.Relation) -> None:
+        """Let two known axes be one: of two numbers, only the same."""
+        if one.size != other.size and isinstance(one.size, int) and isinstance(other.size, int):
+            raise conflicts.sizes_differ(one, other, origin, relation)
+        a, b = sorted((self.cell(one), self.cell(other)))
         if a == b:
             return
         self._related(a, b, origin)
@@ -101,7 +100,7 @@ class Cells:
         """
         known = Known(size, size == 1, None, origin)
         if known.stretch:
-            cell = self._cell(known)
+            cell = self.cell(known)
             self._free[cell] = False
             self._computed.append(cell)
         return known
@@ -123,13 +122,21 @@ class Cells:
         self.queue.extend(self._asleep[cell])
         self._asleep[cell] = []
 
-    def _speaker(self, known: Known) -> Known:
+    def speaker(self, known: Known) -> Known:
         """The axis that stands for those that are one with an axis."""
-        return self._speaks[self._cell(known)]
+        return self._speaks[self.cell(known)]
 
-    def _unit(self, cell: int) -> tuple[str, Origin] | None:
-        """The unit of a cell and who gave it."""
-        return self._labels[_top(self._kin, cell)]
+    def unit(self, known: Known) -> str | None:
+        """The unit of an axis."""
+        label = self._labels[_top(self._kin, self.cell(known))]
+        return None if label is None else label[0]
+
+    def rely(self, known: Known, c: DimBelow) -> bool:
+        """Whether an axis stretches, as far as is known: a comparison that relies on this is looked at again."""
+        cell = self.cell(known)
+        if not self._rigid[cell]:
+            self._asleep[cell].append(c)
+        return not self._rigid[cell]
 
 
 def _top(parents: list[int], number: int) -> int:

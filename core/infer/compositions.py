@@ -37,8 +37,8 @@ class Compositions:
     def add(self, c: Composed) -> None:
         """Take a composition, and draw what follows."""
         self.every[c] = None
-        whole = self.dims.resolve(c.dim)
-        parts = [self.dims.resolve(part) for part in c.parts]
+        whole = self.dims.values.resolve(c.dim)
+        parts = [self.dims.values.resolve(part) for part in c.parts]
         unknown = _unknown(whole, parts)
         if len(unknown) > 1 or (unknown and not isinstance(whole, Known)):
             self.dims.wait(c, [term for dim in (whole, *parts) for term in terms_of(dim)])
@@ -51,7 +51,7 @@ class Compositions:
         else:
             self._whole(c, whole, others)
         self._register(c)
-        settled = [self.dims.resolve(dim) for dim in (c.dim, *c.parts)]
+        settled = [self.dims.values.resolve(dim) for dim in (c.dim, *c.parts)]
         self.dims.wait(c, [(1, number) for number in _symbols(settled)])
 
     def close(self) -> None:
@@ -62,7 +62,11 @@ class Compositions:
         """
         for c in self.every:
             parts = zip(c.names, c.parts, strict=True)
-            names = [name for name, part in parts if not isinstance(self.dims.resolve(part), Known)]
+            names = [
+                name
+                for name, part in parts
+                if not isinstance(self.dims.values.resolve(part), Known)
+            ]
             if names:
                 raise conflicts.unknown_parts(names, c)
 
@@ -109,16 +113,16 @@ class Compositions:
 
     def _computed(self, derived: Derived) -> Known:
         """A new axis of run-time size."""
-        var = self.dims.fresh()
-        known = Known(var, False, None, derived.origin)
-        self.dims.give([known])
+        known = self.dims.values.at_run_time(derived.origin)
         self.dims.run_time.derived.append((known, derived))
         return known
 
     def _register(self, c: Composed) -> None:
         """Remember a product, and what is left of it without each of its parts."""
-        whole = self.dims.resolve(c.dim)
-        parts = [known for part in c.parts if isinstance(known := self.dims.resolve(part), Known)]
+        whole = self.dims.values.resolve(c.dim)
+        parts = [
+            known for part in c.parts if isinstance(known := self.dims.values.resolve(part), Known)
+        ]
         if not isinstance(whole, Known) or len(parts) < len(c.parts):
             return
         self._products.setdefault(_factors(parts), whole)

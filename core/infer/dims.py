@@ -18,7 +18,6 @@ from ilang.core.infer.runtime import Derived, RunTime, summed
 from ilang.core.ir.rows import (
     AtLeast,
     Constraint,
-    Determined,
     Dim,
     DimBelow,
     DimEqual,
@@ -44,145 +43,110 @@ class Log:
         self.entries: list[tuple[int, int, Dim | Row, Origin]] = []
 
 
-class Dims(Cells):
-    """The dimension variables of one run of the solver."""
+class Values:
+    """The value of each dimension variable: a known axis, another variable, a sum, or nothing yet."""
 
-    def __init__(self, count: int, queue: deque[Constraint], log: Log | None = None) -> None:
-        """``count`` unknown variables; constraints that come up are added to ``queue``."""
-        self.waiting: dict[int, list[Constraint]] = {}
-        super().__init__(queue, self.waiting)
-        self.log = log
-        self.value: list[Dim | None] = []
-        self.vars: list[Var] = []
-        self.cap: dict[int, Known] = {}
-        self.asked: dict[int, list[DimBelow]] = {}  # results of known size, above 1
-        self.operands: dict[int, dict[int, Origin]] = {}
-        self.results: dict[int, dict[int, Origin]] = {}
-        self.fed: set[int] = set()  # those that some operand bounds, or did
-        self.index: dict[int, AtLeast] = {}
+    def __init__(self, count: int, cells: Cells) -> None:
+        """``count`` unknown variables."""
+        self.cells = cells
+        self.bound: list[Dim | None] = [None] * count
+        self.vars = list(map(Var, range(count)))
         self.names: dict[int, str] = {}
         self.run_time = RunTime()
-        for _ in range(count):
-            self.fresh()
 
     def fresh(self) -> Var:
         """A new variable."""
-        var = Var(len(self.value))
-        self.value.append(None)
+        var = Var(len(self.bound))
+        self.bound.append(None)
         self.vars.append(var)
         return var
 
-    def give(self, axes: Iterable[Known]) -> None:
-        """Let axes of run-time size stand for the variables that their sizes name."""
-        for known in axes:
-            assert isinstance(known.size, Var)
-            self.value[known.size.number] = known
-
-    # -- what is known -----------------------------------------------------------------------------------------------
-
     def resolve(self, dim: Dim) -> Dim:
         """A dimension with every value put in."""
-        if isinstance(dim, Known):
-            return dim if dim.size.__class__ is int else self._speaker(dim)
-        return self._found(dim) if isinstance(dim, Var) else self._settled(dim)
+        if isinstance(dim, Var):
+            held = self.put_in(dim.number)
+            if isinstance(held, Affine):
+                held = self.bound[self.end(dim.number)] = self._settled(held)
+            return held
+        if isinstance(dim, Affine):
+            return self._settled(dim)
+        return dim if dim.size.__class__ is int else self.cells.speaker(dim)
+
+    def put_in(self, variable: int) -> Dim:
+        """The value of a variable, in which sums are as they were written, or the variable that stands for it."""
+        end = self.end(variable)
+        value = self.bound[end]
+        if value is None:
+            return self.vars[end]
+        return self.resolve(value) if isinstance(value, Known) else value
+
+    def end(self, variable: int) -> int:
+        """The last variable of a path; paths are shortened."""
+        while isinstance(value := self.bound[variable], Var):
+            if isinstance(beyond := self.bound[value.number], Var):
+                self.bound[variable] = beyond
+            variable = value.number
+        return variable
+
+    def root(self, number: int) -> int:
+        """The variable that stands for one (itself, if it is bound)."""
+        dim = self.resolve(self.vars[number])
+        return dim.number if isinstance(dim, Var) else number
 
     def _settled(self, total: Affine) -> Dim:
         """A sum with every value put in; one of run-time sizes alone is a run-time size."""
-        settled = self._expanded(total)
+        settled = self.expanded(total)
         if isinstance(settled, Affine) and all(
-            self.value[v] is not None for v in settled.variables()
+            self.bound[v] is not None for v in settled.variables()
         ):
-            axes = [(c, self._put_in(variable)) for c, variable in settled.steps()]
+            axes = [(c, self.put_in(variable)) for c, variable in settled.steps()]
             parts = tuple([(c, axis) for c, axis in axes if isinstance(axis, Known)])
             origin = _source([part.origin for _, part in parts])
             return self.derive(summed(parts, settled.offset, 1, False, None, origin))
         return settled
 
-    def _expanded(self, total: Affine) -> Dim:
+    def expanded(self, total: Affine) -> Dim:
         """A sum with every value put in. Inner sums come first and are kept, so that long chains cost a step a link."""
         todo = self._unsettled(total)
         while todo:
-            held = self.value[todo[-1]]
+            held = self.bound[todo[-1]]
             inner = self._unsettled(held) if isinstance(held, Affine) else []
             if inner:
                 todo.extend(inner)
                 continue
             dim = todo.pop()
             if isinstance(held, Affine):
-                self.value[dim] = self._substituted(held)
+                self.bound[dim] = self._substituted(held)
         return self._substituted(total)
 
     def _unsettled(self, total: Affine) -> list[int]:
         """The variables of a sum that are bound to sums with bound variables."""
-        ends = [self._end(v) for v in total.variables() if self.value[v] is not None]
+        ends = [self.end(v) for v in total.variables() if self.bound[v] is not None]
         return [
-            v for v in ends if isinstance(held := self.value[v], Affine) and self._is_bound(held)
+            v for v in ends if isinstance(held := self.bound[v], Affine) and self._is_bound(held)
         ]
 
     def _is_bound(self, total: Affine) -> bool:
+        """Whether a variable of a sum has a value, other than a run-time size for which it stands itself."""
+        held = [(v, self.bound[v]) for v in total.variables() if self.bound[v] is not None]
         return any(
-            not self._is_symbol(variable, value)
-            for variable in total.variables()
-            if (value := self.value[variable]) is not None
+            not isinstance(value, Known)
+            or isinstance(value.size, int)
+            or self.cells.speaker(value).size != self.vars[v]
+            for v, value in held
         )
-
-    def _is_symbol(self, variable: int, value: Dim) -> bool:
-        """Whether a variable stands for a run-time size, and nothing stands for it."""
-        if not isinstance(value, Known) or isinstance(value.size, int):
-            return False
-        return self._speaker(value).size == Var(variable)
 
     def _substituted(self, total: Affine) -> Dim:
         """A sum with the values of its variables put in, one level deep."""
         if not self._is_bound(total):
             return total
-        parts = [(c, self._put_in(variable)) for c, variable in total.steps()]
+        parts = [(c, self.put_in(variable)) for c, variable in total.steps()]
         known = [part.origin for _, part in parts if isinstance(part, Known)]
         substituted = weighted(parts, total.offset, _source(known))
         if isinstance(substituted, Known):
             assert isinstance(substituted.size, int)
-            return self.computed(substituted.size, substituted.origin)
-        return self._put_in(substituted.number) if isinstance(substituted, Var) else substituted
-
-    def _put_in(self, variable: int) -> Dim:
-        dim = self._followed(Var(variable))
-        return self.resolve(dim) if isinstance(dim, Known) else dim
-
-    def _found(self, var: Var) -> Dim:
-        """The value of a variable, or the variable that stands for it."""
-        dim = self._followed(var)
-        if isinstance(dim, Known):
-            return dim if dim.size.__class__ is int else self._speaker(dim)
-        if not isinstance(dim, Affine):
-            return dim
-        whole = self._settled(dim)
-        if whole is not dim:
-            self.value[self._end(var.number)] = whole
-        return whole
-
-    def _end(self, number: int) -> int:
-        """The last variable of a path."""
-        while isinstance(value := self.value[number], Var):
-            number = value.number
-        return number
-
-    def _followed(self, var: Var) -> Dim:
-        """The dimension that a path of variables ends in; paths are shortened."""
-        value = self.value[var.number]
-        if not isinstance(value, Var):
-            return var if value is None else value
-        path = [var.number]
-        last = value
-        while isinstance(value := self.value[last.number], Var):
-            path.append(last.number)
-            last = value
-        for step in path:
-            self.value[step] = last
-        return last if value is None else value
-
-    def is_open(self, number: int) -> bool:
-        """Whether nothing is bound to a variable."""
-        return self.value[number] is None
+            return self.cells.computed(substituted.size, substituted.origin)
+        return self.put_in(substituted.number) if isinstance(substituted, Var) else substituted
 
     def says(self, dim: Dim) -> str:
         """The name of a dimension in messages."""
@@ -194,43 +158,54 @@ class Dims(Cells):
             case Affine():
                 return " and ".join(self.names.get(v, "an axis") for v in dim.variables())
 
-    def label(self, dim: Dim) -> str | None:
-        """The unit of a solved axis."""
-        resolved = self.resolve(dim)
-        if not isinstance(resolved, Known):
-            return None
-        held = self._unit(self._cell(resolved))
-        return None if held is None else held[0]
-
-    # -- run-time sizes ----------------------------------------------------------------------------------------------
-
     def derive(self, derived: Derived) -> Known:
         """The axis of a size that follows from run-time sizes: a new one, or what had followed from the same."""
         if derived.is_plain():
             return derived.parts[0]
         noted = self.run_time.find(derived)
-        known = self._put_in(noted) if isinstance(noted, int) else noted
+        known = self.put_in(noted) if isinstance(noted, int) else noted
         if not isinstance(known, Known):
-            var = self.fresh()
-            known = self.value[var.number] = Known(var, False, None, derived.origin)
+            known = self.at_run_time(derived.origin)
             self.run_time.note(known, derived)
         return known
 
-    # -- constraints -------------------------------------------------------------------------------------------------
+    def at_run_time(self, origin: Origin) -> Known:
+        """A new axis, whose size comes at run time."""
+        var = self.fresh()
+        known = self.bound[var.number] = Known(var, False, None, origin)
+        return known
+
+
+class Dims:
+    """The dimension variables of one run of the solver."""
+
+    def __init__(self, count: int, queue: deque[Constraint], log: Log) -> None:
+        """``count`` unknown variables; constraints that come up are added to ``queue``."""
+        self.queue = queue
+        self.log = log
+        self.waiting: dict[int, list[Constraint]] = {}
+        self.cells = Cells(queue, self.waiting)
+        self.values = Values(count, self.cells)
+        self.run_time = self.values.run_time
+        self.cap: dict[int, Known] = {}
+        self.asked: dict[int, list[DimBelow]] = {}  # results of known size, above 1
+        self.operands: dict[int, dict[int, Origin]] = {}
+        self.results: dict[int, dict[int, Origin]] = {}
+        self.fed: set[int] = set()  # those that some operand bounds, or did
+        self.index: dict[int, AtLeast] = {}
 
     def equal(self, left: Dim, right: Dim, origin: Origin) -> None:
         """Solve an equation as far as it goes."""
-        one = self._expanded(left) if isinstance(left, Affine) else self.resolve(left)
-        other = self._expanded(right) if isinstance(right, Affine) else self.resolve(right)
+        one = self.values.expanded(left) if isinstance(left, Affine) else self.values.resolve(left)
+        other = (
+            self.values.expanded(right) if isinstance(right, Affine) else self.values.resolve(right)
+        )
         if isinstance(one, Known) and isinstance(other, Known):
-            if one.size != other.size and isinstance(one.size, int) and isinstance(other.size, int):
-                raise conflicts.sizes_differ(one, other, origin, conflicts.EQUALS)
-            self._merge(one, other, origin)
+            self.cells.merge(one, other, origin, conflicts.EQUALS)
         elif isinstance(one, Var) and isinstance(other, Var):
-            if one.number < other.number:
-                self.bind(other.number, one, origin)
-            elif one.number != other.number:
-                self.bind(one.number, other, origin)
+            if one != other:
+                older, younger = sorted((one, other), key=lambda var: var.number)
+                self.bind(younger.number, older, origin)
         elif isinstance(one, Var) and isinstance(other, Known):
             self.bind(one.number, other, origin)
         elif isinstance(other, Var) and isinstance(one, Known):
@@ -244,11 +219,14 @@ class Dims(Cells):
         rest = weighted([(1, one), (-1, other)], 0, origin)
         if isinstance(rest, Known):
             if rest.size:
-                raise conflicts.contains_itself(self.says(one), origin)
-            self._share(c.one, c.other)
+                raise conflicts.contains_itself(self.values.says(one), origin)
+            if isinstance(c.one, Var) and isinstance(c.other, Var):  # equal sums are computed once
+                first, second = self.values.end(c.one.number), self.values.end(c.other.number)
+                if first != second:
+                    self.values.bound[first] = self.values.vars[second]
             return
         terms, offset = terms_of(rest), 0 if isinstance(rest, Var) else rest.offset
-        opened = [variable for _, variable in terms if self.value[variable] is None]
+        opened = [variable for _, variable in terms if self.values.bound[variable] is None]
         if len(opened) < min(len(terms), 2):
             self._at_run_time(terms, offset, opened, c)
             return
@@ -258,18 +236,24 @@ class Dims(Cells):
             self.queue.append(c)
             return
         if not offset and [t[0] for t in terms] in ([1, -1], [-1, 1]):
-            self.equal(self.vars[terms[0][1]], self.vars[terms[1][1]], origin)
+            self.equal(self.values.vars[terms[0][1]], self.values.vars[terms[1][1]], origin)
             return
         for side, total, written in ((one, other, c.other), (other, one, c.one)):
-            if not isinstance(side, Var) or not isinstance(total, Affine):
-                continue
-            if all(variable != side.number for variable in total.variables()):
-                whole = self.vars[self._end(written.number)] if isinstance(written, Var) else total
+            if (
+                isinstance(side, Var)
+                and isinstance(total, Affine)
+                and side.number not in total.variables()
+            ):
+                whole = (
+                    self.values.vars[self.values.end(written.number)]
+                    if isinstance(written, Var)
+                    else total
+                )
                 self.bind(side.number, whole, origin)
                 return
         for solved, written in ((one, c.other), (other, c.one)):
             if isinstance(solved, Known) and isinstance(written, Var):
-                self._replace(self._end(written.number), solved, origin)
+                self._replace(self.values.end(written.number), solved, origin)
                 return
         self.wait(c, terms)
 
@@ -278,19 +262,12 @@ class Dims(Cells):
 
         The sum still has unknown parts: what walks the variable may give them, so it is looked at again.
         """
-        total = self.value[number]
+        total = self.values.bound[number]
         assert isinstance(total, Affine)
-        self.value[number] = known
+        self.values.bound[number] = known
         for variable in total.variables():
-            self.queue.extend(self.waiting.pop(self._end(variable), ()))
+            self.queue.extend(self.waiting.pop(self.values.end(variable), ()))
         self.queue.append(DimEqual(total, known, origin))
-
-    def _share(self, one: Dim, other: Dim) -> None:
-        """Two variables that are bound to equal sums are one axis, whose size is computed once."""
-        if isinstance(one, Var) and isinstance(other, Var):
-            first, second = self._end(one.number), self._end(other.number)
-            if first != second:
-                self.value[first] = self.vars[second]
 
     def _at_run_time(
         self, terms: tuple[tuple[int, int], ...], offset: int, opened: Sequence[int], c: DimEqual
@@ -301,15 +278,17 @@ class Dims(Cells):
         chosen = opened[0] if opened else min(terms, key=lambda term: (abs(term[0]), -term[1]))[1]
         factor = next(k for k, variable in terms if variable == chosen)
         sign = -1 if 0 < factor else 1
-        rest = [(sign * k, self._put_in(variable)) for k, variable in terms if variable != chosen]
+        rest = [
+            (sign * k, self.values.put_in(variable)) for k, variable in terms if variable != chosen
+        ]
         if not rest:
             self._solve((factor, chosen), offset, c.origin, None)
             return
         parts = tuple([(k, part) for k, part in rest if isinstance(part, Known)])
         derived = summed(parts, sign * offset, abs(factor), 1 < abs(factor), None, c.origin)
-        held = self._put_in(chosen)
+        held = self.values.put_in(chosen)
         if not isinstance(held, Known):
-            known = self.derive(derived)
+            known = self.values.derive(derived)
             self.run_time.solved(terms, offset, chosen, known)
             self.bind(chosen, known, c.origin)
             self.queue.append(c)
@@ -320,8 +299,8 @@ class Dims(Cells):
 
     def positions(self, c: Positions) -> None:
         """The positions of a window, once the dimension that it walks is decided."""
-        axes = [(1, self.resolve(c.base))]
-        axes += [(-step, self.resolve(window)) for step, window in c.windows]
+        axes = [(1, self.values.resolve(c.base))]
+        axes += [(-step, self.values.resolve(window)) for step, window in c.windows]
         offset = c.padding + sum(step for step, _ in c.windows) - 1 + c.stride
         total = weighted(axes, offset, c.origin)
         parts = tuple([(k, axis) for k, axis in axes if isinstance(axis, Known)])
@@ -331,18 +310,18 @@ class Dims(Cells):
             size = total.size // c.stride
             least = int(any(window.size != 1 for _, window in parts[1:]))
             if size < least:
-                raise conflicts.too_short(self.says(c.dim), (size, least), c.origin)
-            self.equal(c.dim, self.computed(size, c.origin), c.origin)
+                raise conflicts.too_short(self.values.says(c.dim), (size, least), c.origin)
+            self.equal(c.dim, self.cells.computed(size, c.origin), c.origin)
         else:
             derived = summed(parts, offset, c.stride, False, c.padding, c.origin)
-            self.equal(c.dim, self.derive(derived), c.origin)
+            self.equal(c.dim, self.values.derive(derived), c.origin)
 
     def _solve(
         self, term: tuple[int, int], offset: int, origin: Origin, source: Known | None
     ) -> None:
         """``coefficient * variable + offset = 0``."""
         coefficient, variable = term
-        name = self.says(self.vars[variable])
+        name = self.values.says(self.values.vars[variable])
         if offset % coefficient:
             total = -offset if coefficient > 0 else offset
             raise conflicts.not_whole(name, (total, abs(coefficient)), origin, source)
@@ -350,11 +329,7 @@ class Dims(Cells):
         if size < 0:
             raise conflicts.too_short(name, (size, 0), origin, source)
         says = Origin(f"{name}, from {origin.says},", origin.span)
-        computed = self.computed(size, says)
-        if self.value[variable] is None:
-            self.bind(variable, computed, origin)
-        else:
-            self.equal(self.vars[variable], computed, origin)
+        self.equal(self.values.vars[variable], self.cells.computed(size, says), origin)
 
     def wait(self, c: Constraint, terms: Iterable[tuple[int, int]]) -> None:
         """Look at a constraint again when any of these variables is bound."""
@@ -363,16 +338,15 @@ class Dims(Cells):
 
     def bind(self, number: int, dim: Dim, origin: Origin) -> None:
         """Give a variable its value and send on everything that was known of it."""
-        assert self.value[number] is None
-        if isinstance(dim, Var) and number in self.names:
-            self.names.setdefault(dim.number, self.names[number])
-        self.value[number] = dim
-        if self.log is not None:
-            self.log.entries.append((self.log.stage, number, dim, origin))
+        assert self.values.bound[number] is None
+        if isinstance(dim, Var) and number in self.values.names:
+            self.values.names.setdefault(dim.number, self.values.names[number])
+        self.values.bound[number] = dim
+        self.log.entries.append((self.log.stage, number, dim, origin))
         for operand, why in self.operands.pop(number, _NONE).items():
-            self.queue.append(DimBelow(dim, self.vars[operand], why))
+            self.queue.append(DimBelow(dim, self.values.vars[operand], why))
         for result, why in self.results.pop(number, _NONE).items():
-            self.queue.append(DimBelow(self.vars[result], dim, why))
+            self.queue.append(DimBelow(self.values.vars[result], dim, why))
         self.queue.extend(self.asked.pop(number, ()))
         if number in self.index:
             index = self.index[number]
@@ -383,27 +357,20 @@ class Dims(Cells):
 
     def below(self, low: Dim, high: Dim, origin: Origin) -> None:
         """Solve an inequality between the axis of a result and that of an operand as far as it goes."""
-        result, operand = self.resolve(low), self.resolve(high)
+        result, operand = self.values.resolve(low), self.values.resolve(high)
         if result is operand:
             return
         if isinstance(operand, Var):
             self._below_variable(result, operand, origin)
         elif isinstance(operand, Affine):
             self.equal(low, high, origin)
-        elif not self._rigid[self._cell(operand)]:
-            self._asleep[self._cell(operand)].append(DimBelow(low, operand, origin))
+        elif self.cells.rely(operand, DimBelow(low, operand, origin)):
             if isinstance(result, Var):
                 self.fed.add(result.number)
         elif isinstance(result, Known):
-            self._below_rigid(result, operand, origin)
+            self.cells.merge(result, operand, origin, conflicts.FITS)
         else:
             self.equal(low, operand, origin)
-
-    def _below_rigid(self, result: Known, operand: Known, origin: Origin) -> None:
-        numbers = isinstance(result.size, int) and isinstance(operand.size, int)
-        if numbers and result.size != operand.size:
-            raise conflicts.sizes_differ(result, operand, origin, conflicts.FITS)
-        self._merge(result, operand, origin)
 
     def _below_variable(self, result: Dim, operand: Var, origin: Origin) -> None:
         if isinstance(result, Var):
@@ -411,23 +378,19 @@ class Dims(Cells):
         elif isinstance(result, Affine):
             self.wait(DimBelow(result, operand, origin), (*result.steps(), (1, operand.number)))
         elif result.size == 1:
-            self.unit(operand.number, result.origin, origin)
+            self.bind(operand.number, Known(1, True, None, result.origin), origin)
             self.below(result, operand, origin)
         else:
-            self.has_units = self.has_units or result.label is not None
+            self.cells.has_units = self.cells.has_units or result.label is not None
             self.asked.setdefault(operand.number, []).append(DimBelow(result, operand, origin))
             self._capped(operand.number, result, origin)
-
-    def unit(self, number: int, source: Origin, origin: Origin) -> None:
-        """Make a variable the stretchable 1."""
-        self.bind(number, Known(1, True, None, source), origin)
 
     def _adjacent(self, result: int, operand: int, origin: Origin) -> None:
         above = self.operands.setdefault(result, {})
         if result == operand or operand in above:
             return
         if result in self.operands.get(operand, _NONE):
-            self.equal(self.vars[result], self.vars[operand], origin)
+            self.equal(self.values.vars[result], self.values.vars[operand], origin)
             return
         above[operand] = origin
         self.results.setdefault(operand, {})[result] = origin
@@ -440,15 +403,15 @@ class Dims(Cells):
         todo = [number]
         while todo:
             reached = todo.pop()
-            if self.value[reached] is not None:
-                self.queue.append(DimBelow(cap, self.vars[reached], origin))
+            if self.values.bound[reached] is not None:
+                self.queue.append(DimBelow(cap, self.values.vars[reached], origin))
                 continue
             held = self.cap.get(reached)
             if held is None:
                 self.cap[reached] = cap
-                todo.extend(map(self.root, self.operands.get(reached, _NONE)))
-            elif self.resolve(held) is not cap and held.size != cap.size:
-                self.unit(reached, cap.origin, origin)
+                todo.extend(map(self.values.root, self.operands.get(reached, _NONE)))
+            elif self.values.resolve(held) is not cap and held.size != cap.size:
+                self.bind(reached, Known(1, True, None, cap.origin), origin)
 
     def caps(self, numbers: Iterable[int]) -> dict[int, Known]:
         """The demands of uses on open variables: the stretchable 1 where their units differ."""
@@ -464,29 +427,28 @@ class Dims(Cells):
     def _asked_units(self) -> dict[int, set[str]]:
         """The units that results ask of open variables, passed on to the operands above; two are as good as more."""
         by_variable: dict[int, set[str]] = {}
-        if not self.has_units:
+        if not self.cells.has_units:
             return by_variable
         todo = []
         for number, asked in self.asked.items():
-            units = {unit for c in asked if (unit := self.label(c.result)) is not None}
-            if units and self.value[number] is None:
+            known = [c.result for c in asked if isinstance(c.result, Known)]
+            units = {unit for axis in known if (unit := self.cells.unit(axis)) is not None}
+            if units and self.values.bound[number] is None:
                 todo.append((number, units))
         while todo:
             number, units = todo.pop()
             held = by_variable.setdefault(number, set())
-            if self.value[number] is None and not units <= held and len(held) < 2:
+            if self.values.bound[number] is None and not units <= held and len(held) < 2:
                 held |= units
-                todo += [(self.root(operand), held) for operand in self.operands.get(number, _NONE)]
+                todo += [
+                    (self.values.root(operand), held)
+                    for operand in self.operands.get(number, _NONE)
+                ]
         return by_variable
-
-    def root(self, number: int) -> int:
-        """The variable that stands for one (itself, if it is bound)."""
-        dim = self._found(Var(number))
-        return dim.number if isinstance(dim, Var) else number
 
     def at_least(self, c: AtLeast) -> None:
         """An axis has so many elements: an index is read, or a part of an affine axis is not empty."""
-        match self.resolve(c.dim):
+        match self.values.resolve(c.dim):
             case Known(size=int(size)) as known:
                 if size < c.size and c.part is not None:
                     raise conflicts.too_short(known.origin.says, (size, c.size), c.origin)
@@ -501,11 +463,6 @@ class Dims(Cells):
             case dim:
                 self.wait(c, terms_of(dim))
 
-    def determined(self, c: Determined) -> None:
-        """Refuse an axis that would have to be guessed."""
-        if not isinstance(self.resolve(c.dim), Known):
-            raise conflicts.never_given(c.name, c.origin, c.how)
-
     def linked(self, number: int) -> tuple[set[int], list[Origin]]:
         """The open variables that bounds lead to from one, and where it is used itself."""
         uses = [
@@ -514,15 +471,17 @@ class Dims(Cells):
         ]
 
         def near(variable: int) -> Iterator[int]:
-            yield from map(self.root, self.results.get(variable, _NONE))
-            yield from map(self.root, self.operands.get(variable, _NONE))
+            yield from map(self.values.root, self.results.get(variable, _NONE))
+            yield from map(self.values.root, self.operands.get(variable, _NONE))
 
         return reached([number], near), uses
 
     def is_fed(self, number: int) -> bool:
         """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""
-        others = (self._end(operand) for operand in self.operands.get(number, _NONE))
-        return number in self.fed or any(end != number and self.is_open(end) for end in others)
+        others = (self.values.end(operand) for operand in self.operands.get(number, _NONE))
+        return number in self.fed or any(
+            end != number and self.values.bound[end] is None for end in others
+        )
 
 
 def _source(sources: list[Origin]) -> Origin:

@@ -69,14 +69,75 @@ BATCH, INPUT, OUTPUT = range(3)
 
 
 class Labels:
-    """The names of one specification: axes by dimension variable, row variables by number."""
+    """The names of one specification, axes by dimension variable, row variables by number; the rows that it writes."""
 
-    def __init__(self, node: int) -> None:
-        """No names yet; ``node`` has the specification."""
+    def __init__(self, node: int, origin: Origin, collected: GraphConstraints) -> None:
+        """No names yet; ``node`` has the specification, and ``origin`` says so."""
         self.node = node
-        self.places: dict[RowAxis, Var] = {}
+        self.origin = origin
+        self.collected = collected
         self.dims: dict[str, Var] = {}
+        self.places: dict[RowAxis, Var] = {}
         self.rows: dict[str, int] = {}
+
+    def row(self, row: notation.SpecRow) -> Row:
+        """The row of axes that a row of the specification stands for."""
+        leading = tuple(map(self._axis, row.leading))
+        trailing = tuple(map(self._axis, row.trailing))
+        if row.variable is None:
+            return Row(leading, None, trailing) if leading or trailing else EMPTY
+        count = self.collected.arrays.count(self.node, row.variable)
+        if count is not None:
+            places = [RowAxis(row.variable, place) for place in range(count)]
+            return Row(leading + tuple(map(self._place, places)), None, trailing)
+        if row.variable not in self.rows:
+            variable = self.collected.opened().variable
+            assert variable is not None
+            self.rows[row.variable] = variable
+        return Row(leading, self.rows[row.variable], trailing)
+
+    def _place(self, axis: RowAxis) -> Var:
+        """The axis that a counted row variable stands for."""
+        if axis not in self.places:
+            name = f"axis {axis.name()} of {self.origin.says}"
+            self.places[axis] = self.collected.fresh(name)
+        return self.places[axis]
+
+    def label(self, name: str) -> Var:
+        """The axis of a name."""
+        if name not in self.dims:
+            self.dims[name] = self.collected.fresh(f"axis {name} of {self.origin.says}")
+        return self.dims[name]
+
+    def _axis(self, axis: notation.Axis) -> Dim:
+        written = Origin(f"`{axis.span.text()}` in {self.origin.says}", axis.span)
+        match axis:
+            case notation.AxisLabel():
+                return self.label(axis.name)
+            case notation.Blank():
+                return self.collected.fresh(f"axis _ of {self.origin.says}")
+            case notation.Fixed():
+                dim = self.collected.fresh(f"axis {axis.position} of {self.origin.says}")
+                self.collected.constraints.append(AtLeast(dim, axis.position + 1, written))
+                return dim
+            case notation.Window():
+                return self._window(axis, written)
+            case notation.Joined():
+                return weighted([(1, self.label(name)) for name in axis.parts], 0, written)
+            case _:
+                assert_never(axis)
+
+    def _window(self, axis: notation.Window, place: Origin) -> Dim:
+        over = self.label(axis.over)
+        if axis.kernel is None:
+            return window(axis.stride, over, 1, None, place)
+        kernel = self.label(axis.kernel)
+        self.collected.constraints += [
+            AtLeast(over, 1, place, axis.over),
+            AtLeast(kernel, 1, place, axis.kernel),
+            Determined(kernel, axis.kernel, place),
+        ]
+        return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, place)
 
 
 class GraphConstraints:
@@ -97,8 +158,8 @@ class GraphConstraints:
         self.node_axes: dict[int, list[Dim]] = {}
         self.inside: dict[int, set[Read]] = {}
         self.annotated: dict[tuple[int, str], Var] = {}
-        self.scopes = Scopes(self._fresh)
-        self.notes = Notes(self._fresh, self._open)
+        self.scopes = Scopes(self.fresh)
+        self.notes = Notes(self.fresh, self.opened)
         self.used, self.bound = _uses(graph)
         for value, node in enumerate(graph.nodes):
             self._node(value, node)
@@ -116,7 +177,7 @@ class GraphConstraints:
             case Terminal():
                 self.shapes.append(self._terminal(value, node))
             case Operation():
-                shape = (self._open(), self._open(), self._open())
+                shape = (self.opened(), self.opened(), self.opened())
                 self.shapes.append(shape)
                 self._operation(value, node, shape)
             case Input():
@@ -132,13 +193,15 @@ class GraphConstraints:
             case _:
                 assert_never(node)
 
-    def _fresh(self, name: str | None = None) -> Var:
+    def fresh(self, name: str | None = None) -> Var:
+        """A new axis, which messages call ``name``."""
         self.dims += 1
         if name is not None:
             self.names[self.dims - 1] = name
         return Var(self.dims - 1)
 
-    def _open(self) -> Row:
+    def opened(self) -> Row:
+        """A row of a new row variable."""
         self.rows += 1
         return opened(self.rows - 1)
 
@@ -149,7 +212,7 @@ class GraphConstraints:
             unit = Known(1, True, None, Origin(f"the number {node.value}", node.span))
             return closed(()), closed(()), closed((unit,))
         given = self.arrays.rows[value]
-        rows = [self._open() if axes is None else closed(axes) for axes in given]
+        rows = [self.opened() if axes is None else closed(axes) for axes in given]
         required = node.kind == "parameter" and value in self.bound
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
             if axes is None and node.kind != "alike":
@@ -193,7 +256,7 @@ class GraphConstraints:
                     )
         for number, axis in enumerate(node.axes):
             if number not in axes:
-                axes[number] = self._fresh(f"axis {axis.name} of {says}")
+                axes[number] = self.fresh(f"axis {axis.name} of {says}")
         for number in node.some:
             not_empty = AtLeast(axes[number], 1, Origin(says, node.span, "", None))
             self.constraints.append(not_empty)
@@ -207,7 +270,7 @@ class GraphConstraints:
             self.constraints.append(c)
         self.node_axes[value] = [axes[number] for number in range(len(node.axes))]
         whole_axes = [index.axis() for index in node.target]
-        return [self._fresh() if axis is None else axes[axis] for axis in whole_axes]
+        return [self.fresh() if axis is None else axes[axis] for axis in whole_axes]
 
     def _view(self, value: int, node: View) -> list[Dim]:
         """Relate the axes of a view to the dimensions of what it is of; the dimensions of its result."""
@@ -225,10 +288,10 @@ class GraphConstraints:
                 self.constraints.append(DimEqual(held, dim, origin))
         for number, axis in enumerate(node.axes):
             if number not in axes:
-                axes[number] = self._fresh(f"axis {_word(axis)} of {says}")
+                axes[number] = self.fresh(f"axis {_word(axis)} of {says}")
         for group in node.groups():
             if group not in whole:
-                whole[group] = self._fresh(f"{node.group_text(group)} of {says}")
+                whole[group] = self.fresh(f"{node.group_text(group)} of {says}")
             parts = tuple(axes[axis] for axis in group)
             names = tuple(_word(node.axes[axis]) for axis in group)
             self.constraints.append(Composed(whole[group], parts, names, origin))
@@ -241,14 +304,13 @@ class GraphConstraints:
         plain = batch is EMPTY and inner is EMPTY and output.variable is None
         if plain and output.count() == rank:
             return output.axes()
-        dims = tuple(self._fresh() for _ in range(rank))
+        dims = tuple(self.fresh() for _ in range(rank))
         self._stored((batch, inner, output), dims, origin)
         return dims
 
     def _stored(self, shape: Shape, axes: Sequence[Dim], origin: Origin) -> None:
         """The axes of a tensor, in the order in which they are stored."""
-        rows = tuple(shape[kind] for kind in MEMORY_ORDER)
-        self.constraints.append(StoredRows((closed(axes),), rows, origin))
+        self.constraints.append(StoredRows((closed(axes),), _in_memory(shape), origin))
 
     def _annotate(self, annotation: Annotation) -> None:
         """Constrain the dimensions of a value as its definition writes them."""
@@ -262,7 +324,7 @@ class GraphConstraints:
                 continue
             key = (annotation.scope, written)
             if key not in self.annotated:
-                self.annotated[key] = self._fresh(f"dimension {written} of {annotation.name}")
+                self.annotated[key] = self.fresh(f"dimension {written} of {annotation.name}")
             dims.append(self.annotated[key])
         if annotation.dims is not None:
             origin = Origin(f"the definition of {annotation.name}", annotation.span)
@@ -274,13 +336,14 @@ class GraphConstraints:
         """Relate the rows of an operation to those of its operands, as its logic says."""
         origin = Origin(f"`{node.text}`", node.span, "", None)
         operands = [self.shapes[operand] for operand in node.operands]
+        names = [brief(self.graph.nodes[operand]) for operand in node.operands]
         match node.logic:
             case "pointwise":
-                for name, operand in zip(self._names(node), operands, strict=True):
+                for name, operand in zip(names, operands, strict=True):
                     for kind, row, operand_row in zip(KINDS, shape, operand, strict=True):
                         self.below(row, operand_row, origin.at(kind, name))
             case "compose":
-                self._compose(shape, operands[0], operands[1], self._names(node), origin)
+                self._compose(shape, operands[0], operands[1], names, origin)
             case "transpose":
                 batch, inner, output = operands[0]
                 for row, operand_row in zip(shape, (batch, output, inner), strict=True):
@@ -288,8 +351,7 @@ class GraphConstraints:
             case Slice():
                 self._slice(node, node.logic, shape, operands, origin)
             case Einsum():
-                shapes, names = [*operands, shape], [*self._names(node), "the result"]
-                self._einsum(value, node.logic.spec, shapes, names, origin)
+                self._einsum(value, node, node.logic.spec, [*names, "the result"], origin)
             case Stack():
                 self._stack(node, node.logic.kind, shape, operands, origin)
             case "interleave":
@@ -306,10 +368,6 @@ class GraphConstraints:
         computed = read is not None and not isinstance(self.graph.nodes[read], Terminal | Input)
         self.constraints.append(RowEqual(one, other, origin, computed))
 
-    def _names(self, node: Operation) -> list[str]:
-        nodes = [self.graph.nodes[operand] for operand in node.operands]
-        return list(map(brief, nodes))
-
     def _compose(self, c: Shape, a: Shape, b: Shape, names: list[str], origin: Origin) -> None:
         rows = f"the input row of {names[0]} against the output row of {names[1]}"
         self.below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows, None))
@@ -320,8 +378,8 @@ class GraphConstraints:
         self, node: Operation, logic: Slice, c: Shape, operands: Sequence[Shape], origin: Origin
     ) -> None:
         (a, *position), read = operands, node.operands[0]
-        axis = self._fresh("the first batch axis")
-        rest = self._open()
+        axis = self.fresh("the first batch axis")
+        rest = self.opened()
         takes = Origin(origin.says, origin.span, role="slice")
         self._equal(a[BATCH], Row((axis,), rest.variable, ()), takes, read)
         self._equal(c[BATCH], rest, origin)
@@ -339,7 +397,7 @@ class GraphConstraints:
     ) -> None:
         count = Known(len(operands), False, None, origin)
         for row in range(3):
-            rest = self._open()
+            rest = self.opened()
             for read, operand in zip(node.operands, operands, strict=True):
                 self._equal(operand[row], rest, origin, read)
             stacked = Row((count,), rest.variable, ()) if row == kind else rest
@@ -348,7 +406,7 @@ class GraphConstraints:
     def _interleave(
         self, node: Operation, c: Shape, operands: Sequence[Shape], origin: Origin
     ) -> None:
-        half, rest = self._fresh("the last output axis"), self._open()
+        half, rest = self.fresh("the last output axis"), self.opened()
         for read, operand in zip(node.operands, operands, strict=True):
             self._equal(operand[OUTPUT], Row((), rest.variable, (half,)), origin, read)
             for row in (BATCH, INPUT):
@@ -361,137 +419,49 @@ class GraphConstraints:
     def _einsum(
         self,
         value: int,
+        node: Operation,
         spec: notation.Spec,
-        shapes: Sequence[Shape],
         names: Sequence[str],
         origin: Origin,
     ) -> None:
         """Relate the rows of operands and result to a specification: axes of one label are one axis."""
-        node = self.graph.nodes[value]
-        assert isinstance(node, Operation)
-        labels = self.labels[value] = Labels(value)
+        labels = self.labels[value] = Labels(value, origin, self)
         divided = ", names divided by commas," if spec.named else ""
-        for number, (shape, tensor, name) in enumerate(
-            zip(spec.shapes(), shapes, names, strict=True)
+        tensors = (*node.operands, value)
+        for number, (shape, read, name) in enumerate(
+            zip(spec.shapes(), tensors, names, strict=True)
         ):
-            says = f"`{shape.span.text().strip()}` in {origin.says}"
-            if number < len(spec.operands) and self._is_flat(value, number):
-                self._viewed(value, number, shape, Origin(says, shape.span))
+            place = Origin(f"`{shape.span.text().strip()}` in {origin.says}", shape.span)
+            is_operand = number < len(spec.operands)
+            if is_operand and read in self.arrays.flat:
+                self._viewed(labels, number, read, shape, place)
                 continue
-            meets = self._meets(value, number)
-            read = node.operands[number] if number < len(node.operands) else None
-            for kind, row, of_tensor in zip(KINDS, shape.rows, tensor, strict=True):
+            leaf = isinstance(self.graph.nodes[read], Terminal | Input)
+            role: Literal["leaf", "result"] = "leaf" if leaf else "result"
+            for kind, row, of_tensor in zip(KINDS, shape.rows, self.shapes[read], strict=True):
                 rows = f"its {kind} row{divided} against that of {name}"
-                place = Origin(says, shape.span, rows, meets)
-                self._equal(self._row(labels, row, origin), of_tensor, place, read)
-        for shape in spec.operands:
-            self._parts_are_given(labels, shape, origin)
-        for name in (*labels.dims, *labels.rows):
-            self.latest[name] = labels
-
-    def _parts_are_given(self, labels: Labels, shape: notation.ShapeSpec, origin: Origin) -> None:
-        """Require that something gives the sizes of the parts of an operand: many sizes have one sum."""
-        for axis in shape.axes():
-            if isinstance(axis, notation.Joined):
+                meeting = Origin(place.says, place.span, rows, role)
+                self._equal(labels.row(row), of_tensor, meeting, read if is_operand else None)
+        for axis in (axis for shape in spec.operands for axis in shape.axes()):
+            if isinstance(axis, notation.Joined):  # many sizes of parts have one sum
                 place = Origin(f"`{axis.span.text()}` in {origin.says}", axis.span)
-                for name in axis.parts:
-                    part = self._label(labels, name, origin)
-                    self.constraints.append(Determined(part, name, place))
+                self.constraints += [Determined(labels.label(n), n, place) for n in axis.parts]
+        self.latest |= dict.fromkeys((*labels.dims, *labels.rows), labels)
 
-    def _meets(self, value: int, number: int) -> Literal["leaf", "result"]:
-        """The kind of value that a shape of a specification meets: a leaf, or one that is computed."""
-        node = self.graph.nodes[value]
-        assert isinstance(node, Operation)
-        read = (*node.operands, value)[number]
-        return "leaf" if isinstance(self.graph.nodes[read], Terminal | Input) else "result"
-
-    def _is_flat(self, value: int, number: int) -> bool:
-        """Whether an operand is an array: its dimensions are not divided into rows."""
-        node = self.graph.nodes[value]
-        assert isinstance(node, Operation)
-        return node.operands[number] in self.arrays.flat
-
-    def _viewed(self, value: int, number: int, shape: notation.ShapeSpec, origin: Origin) -> None:
+    def _viewed(
+        self, labels: Labels, number: int, read: int, shape: notation.ShapeSpec, origin: Origin
+    ) -> None:
         """A specification that reads an array: its rows are divided anew, one after the other."""
-        node = self.graph.nodes[value]
-        assert isinstance(node, Operation)
-        text = Origin(f"`{node.text}`", node.span, "", None)
-        labels = self.labels[value]
         batch, inner, output = (
-            self._numbered(self._row(labels, row, text), origin) for row in shape.rows
+            labels.row(row).numbered(self.fresh, self.constraints, origin) for row in shape.rows
         )
-        view = self.views[value, number] = (batch, inner, output)
-        sides = [
-            tuple(each[kind] for kind in MEMORY_ORDER)
-            for each in (view, self.shapes[node.operands[number]])
-        ]
-        self.constraints.append(StoredRows(sides[0], sides[1], origin))
+        view = self.views[labels.node, number] = (batch, inner, output)
+        self.constraints.append(StoredRows(_in_memory(view), _in_memory(self.shapes[read]), origin))
 
-    def _numbered(self, row: Row, origin: Origin) -> Row:
-        """A row in which every sum is an axis with a number."""
-        numbered, sums = row.numbered(self._fresh)
-        self.constraints.extend(DimEqual(var, axis, origin) for var, axis in sums)
-        return numbered
 
-    def _row(self, labels: Labels, row: notation.SpecRow, origin: Origin) -> Row:
-        leading = tuple([self._axis(labels, axis, origin) for axis in row.leading])
-        trailing = tuple([self._axis(labels, axis, origin) for axis in row.trailing])
-        if row.variable is None:
-            return Row(leading, None, trailing) if leading or trailing else EMPTY
-        count = self.arrays.count(labels.node, row.variable)
-        if count is not None:
-            places = [RowAxis(row.variable, place) for place in range(count)]
-            middle = tuple(self._place(labels, axis, origin) for axis in places)
-            return Row(leading + middle, None, trailing)
-        if row.variable not in labels.rows:
-            variable = self._open().variable
-            assert variable is not None
-            labels.rows[row.variable] = variable
-        return Row(leading, labels.rows[row.variable], trailing)
-
-    def _place(self, labels: Labels, axis: RowAxis, origin: Origin) -> Var:
-        """The axis that a counted row variable stands for."""
-        if axis not in labels.places:
-            labels.places[axis] = self._fresh(f"axis {axis.name()} of {origin.says}")
-        return labels.places[axis]
-
-    def _label(self, labels: Labels, name: str, origin: Origin) -> Var:
-        if name not in labels.dims:
-            labels.dims[name] = self._fresh(f"axis {name} of {origin.says}")
-        return labels.dims[name]
-
-    def _axis(self, labels: Labels, axis: notation.Axis, origin: Origin) -> Dim:
-        written = Origin(f"`{axis.span.text()}` in {origin.says}", axis.span)
-        match axis:
-            case notation.AxisLabel():
-                return self._label(labels, axis.name, origin)
-            case notation.Blank():
-                return self._fresh(f"axis _ of {origin.says}")
-            case notation.Fixed():
-                dim = self._fresh(f"axis {axis.position} of {origin.says}")
-                self.constraints.append(AtLeast(dim, axis.position + 1, written))
-                return dim
-            case notation.Window():
-                return self._window(labels, axis, written, origin)
-            case notation.Joined():
-                parts = [(1, self._label(labels, name, origin)) for name in axis.parts]
-                return weighted([*parts], 0, written)
-            case _:
-                assert_never(axis)
-
-    def _window(self, labels: Labels, axis: notation.Window, place: Origin, origin: Origin) -> Dim:
-        over = self._label(labels, axis.over, origin)
-        if axis.kernel is None:
-            return window(axis.stride, over, 1, None, place)
-        kernel = self._label(labels, axis.kernel, origin)
-        self.constraints += [
-            AtLeast(over, 1, place, axis.over),
-            AtLeast(kernel, 1, place, axis.kernel),
-        ]
-        self.constraints.append(Determined(kernel, axis.kernel, place))
-        return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, place)
-
-    # -- constraints of sizes ----------------------------------------------------------------------------------------
+def _in_memory(shape: Shape) -> tuple[Row, ...]:
+    """The rows of a tensor in the order in which they are stored."""
+    return tuple(shape[kind] for kind in MEMORY_ORDER)
 
 
 def _word(axis: Axis) -> str:

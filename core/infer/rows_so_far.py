@@ -13,8 +13,8 @@ def check_so_far(collected: GraphConstraints) -> Solver:
     Raises:
         ShapeError: E0501 to E0520.
     """
-    solver = Solver(collected.dims, collected.rows, collected.names)
-    solver.dims.give(collected.arrays.given)
+    given = collected.arrays.given
+    solver = Solver(collected.dims, collected.rows, collected.names, given)
     solver.submit(collected.constraints)
     return solver
 
@@ -30,7 +30,7 @@ def rows_so_far(collected: GraphConstraints) -> list[Shape]:
     def resolved(row: Row) -> Row:
         resolved_row = solver.rows.resolve(row)
         leading, trailing = (
-            tuple(map(solver.dims.resolve, axes))
+            tuple(map(solver.dims.values.resolve, axes))
             for axes in (resolved_row.leading, resolved_row.trailing)
         )
         return Row(leading, resolved_row.variable, trailing)

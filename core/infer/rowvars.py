@@ -9,7 +9,7 @@ axes of one side meet the row variable of the other, the constraint waits until 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ilang.core.infer import conflicts
 from ilang.core.infer.dims import Dims
@@ -36,7 +36,6 @@ class RowVars:
         self.dims = dims
         self.queue = queue
         self.value: list[Row | None] = []
-        self._bare: dict[int, Row] = {}
         self.waiting: dict[int, dict[int, Constraint]] = {}
         self.results: dict[int, dict[int, RowBelow]] = {}  # rows that it must fit as an operand
         self.fed: set[int] = set()  # those that some operand bounds, or did
@@ -67,7 +66,7 @@ class RowVars:
             leading.append(value.leading)
             trailing.append(value.trailing)
             variable = value.variable
-        resolved = self._row(
+        resolved = Row(
             tuple(dim for part in leading for dim in part),
             variable,
             tuple(dim for part in reversed(trailing) for dim in part),
@@ -81,28 +80,14 @@ class RowVars:
             )
         return resolved
 
-    def bare(self, variable: int) -> Row:
-        """The row that is one variable, made once."""
-        row = self._bare.get(variable)
-        if row is None:
-            row = self._bare[variable] = opened(variable)
-        return row
-
-    def _row(
-        self, leading: tuple[Dim, ...], variable: int | None, trailing: tuple[Dim, ...]
-    ) -> Row:
-        if leading or trailing:
-            return Row(leading, variable, trailing)
-        return EMPTY if variable is None else self.bare(variable)
-
     def text(self, row: Row) -> str:
         """A row as messages show it."""
         resolved = self.resolve(row)
         return conflicts.row_text(
             Row(
-                tuple(map(self.dims.resolve, resolved.leading)),
+                tuple(map(self.dims.values.resolve, resolved.leading)),
                 resolved.variable,
-                tuple(map(self.dims.resolve, resolved.trailing)),
+                tuple(map(self.dims.values.resolve, resolved.trailing)),
             )
         )
 
@@ -111,11 +96,10 @@ class RowVars:
         row = self.resolve(row)
         if row.variable == variable:
             if row.count():
-                raise conflicts.infinite(self.text(self.bare(variable)), origin)
+                raise conflicts.infinite(self.text(opened(variable)), origin)
             return
         self.value[variable] = row
-        if self.dims.log is not None:
-            self.dims.log.entries.append((self.dims.log.stage, variable, row, origin))
+        self.dims.log.entries.append((self.dims.log.stage, variable, row, origin))
         if row.variable is not None and variable in self.fed:
             self.fed.add(row.variable)
         if variable in self.waiting:
@@ -137,24 +121,17 @@ class RowVars:
     def equal(self, c: RowEqual) -> None:
         """Solve an equation as far as it goes."""
         one, other = self.resolve(c.one), self.resolve(c.other)
-        if one.variable is None and other.variable is None:
-            self._same_axes(one, other, c.origin)
-        elif one.variable is None:
-            self._fitted(other, one, c.origin)
-        elif other.variable is None:
-            self._fitted(one, other, c.origin)
-        else:
+        if one.variable is not None and other.variable is not None:
             self._open_equal(one, other, c.origin)
-
-    def _equate(self, ones: tuple[Dim, ...], others: tuple[Dim, ...], origin: Origin) -> None:
-        for one, other in zip(ones, others, strict=True):
-            self.dims.equal(one, other, origin)
-
-    def _same_axes(self, one: Row, other: Row, origin: Origin) -> None:
-        if one.count() != other.count():
-            counts = (one.count(), other.count())
-            raise conflicts.axes_differ(self.text(one), self.text(other), counts, origin)
-        self._equate(one.axes(), other.axes(), origin)
+        elif one.variable is not None:
+            self._fitted(one, other, c.origin)
+        elif other.variable is not None:
+            self._fitted(other, one, c.origin)
+        else:
+            if one.count() != other.count():
+                counts = (one.count(), other.count())
+                raise conflicts.axes_differ(self.text(one), self.text(other), counts, c.origin)
+            _pair(self.dims.equal, one.axes(), other.axes(), c.origin)
 
     def _fitted(self, row: Row, whole: Row, origin: Origin) -> None:
         """An open row against a closed one: the variable is the middle."""
@@ -171,12 +148,10 @@ class RowVars:
             return whole
         axes, first, last = whole.axes(), len(row.leading), whole.count() - len(row.trailing)
         relate = self.dims.equal if equate else self.dims.below
-        for closed_axis, axis in zip(axes[:first], row.leading, strict=True):
-            relate(closed_axis, axis, origin)
-        for closed_axis, axis in zip(axes[last:], row.trailing, strict=True):
-            relate(closed_axis, axis, origin)
+        _pair(relate, axes[:first], row.leading, origin)
+        _pair(relate, axes[last:], row.trailing, origin)
         split = min(max(first, len(whole.leading)), last)
-        return self._row(axes[first:split], None, axes[split:last])
+        return Row(axes[first:split], None, axes[split:last])
 
     def _open_equal(self, one: Row, other: Row, origin: Origin) -> None:
         """Make two rows equal that both have a variable: axes from both ends meet, then what is left between."""
@@ -185,9 +160,9 @@ class RowVars:
             raise conflicts.infinite(self.text(one), origin)
         first = min(len(one.leading), len(other.leading))
         last = min(len(one.trailing), len(other.trailing))
-        self._equate(one.leading[:first], other.leading[:first], origin)
-        self._equate(_tail(one.trailing, last), _tail(other.trailing, last), origin)
-        one, other = self._stripped(one, first, last), self._stripped(other, first, last)
+        _pair(self.dims.equal, one.leading[:first], other.leading[:first], origin)
+        _pair(self.dims.equal, _tail(one.trailing, last), _tail(other.trailing, last), origin)
+        one, other = _stripped(one, first, last), _stripped(other, first, last)
         assert one.variable is not None
         assert other.variable is not None
         if same:
@@ -197,19 +172,15 @@ class RowVars:
             self.bind(one.variable, other, origin)
         elif not other.count():
             self.bind(other.variable, one, origin)
-        elif one.count() < other.count():
-            self._crossed(one.variable, other, other.count() - one.count(), origin)
-            self.equal(RowEqual(one, other, origin))
-        elif other.count() < one.count():
-            self._crossed(other.variable, one, one.count() - other.count(), origin)
-            self.equal(RowEqual(one, other, origin))
-        else:
+        elif one.count() == other.count():
             self._wait(RowEqual(one, other, origin), one.variable, other.variable)
-
-    def _crossed(self, variable: int, longer: Row, more: int, origin: Origin) -> None:
-        """Surplus axes lie on different ends: a variable has at least the axes that the other side has more."""
-        rest = self.fresh()
-        self.bind(variable, Row(longer.leading[:more], rest, _tail(longer.trailing, more)), origin)
+        else:  # surplus axes lie on different ends: the shorter side has at least as many more
+            short, longer = (one, other) if one.count() < other.count() else (other, one)
+            more = longer.count() - short.count()
+            row = Row(longer.leading[:more], self.fresh(), _tail(longer.trailing, more))
+            assert short.variable is not None
+            self.bind(short.variable, row, origin)
+            self.equal(RowEqual(one, other, origin))
 
     # -- dimensions --------------------------------------------------------------------------------------------------
 
@@ -236,20 +207,18 @@ class RowVars:
                 open_side[first:first] = closed_side[first:last]
         if len(one) != len(other):
             raise conflicts.ranks_differ((len(one), len(other)), c.origin)
-        self._equate(tuple(one), tuple(other), c.origin)
+        _pair(self.dims.equal, one, other, c.origin)
         return True
 
-    def beside_output(self, c: StoredRows) -> list[tuple[int, Origin]]:
+    def beside_output(self, c: StoredRows) -> dict[int, Origin]:
         """The open rows beside an open output row, where the axes that they divide are known."""
         sides = [[self.resolve(row) for row in rows] for rows in (c.left, c.right)]
         whole = [all(row.variable is None for row in side) for side in sides]
-        if whole.count(True) != 1:
-            return []
-        rows = sides[whole.index(False)]
-        if rows[OUTPUT_PLACE].variable is None:
-            return []
+        rows = sides[whole.index(False)] if whole.count(True) == 1 else []
+        if not rows or rows[OUTPUT_PLACE].variable is None:
+            return {}
         beside = rows[:OUTPUT_PLACE] + rows[OUTPUT_PLACE + 1 :]
-        return [(row.variable, c.origin) for row in beside if row.variable is not None]
+        return {row.variable: c.origin for row in beside if row.variable is not None}
 
     # -- inequalities ------------------------------------------------------------------------------------------------
 
@@ -286,11 +255,8 @@ class RowVars:
         if not middle.count():
             self.bind(operand.variable, middle, origin)
         else:
-            bare = self._row((), operand.variable, ())
-            self._bounded(operand.variable, RowBelow(middle, bare, origin))
-
-    def _bounded(self, variable: int, c: RowBelow) -> None:
-        self.results.setdefault(variable, {})[id(c)] = c
+            rest = RowBelow(middle, opened(operand.variable), origin)
+            self.results.setdefault(operand.variable, {})[id(rest)] = rest
 
     def _grow(self, result: Row, operand: Row, deficit: int, origin: Origin) -> None:
         """Give an open result the axes it lacks, trailing ones first."""
@@ -300,9 +266,9 @@ class RowVars:
         rest = self.fresh()
         self.fed.add(rest)
         row = Row(
-            tuple([self.dims.fresh() for _ in range(leading)]),
+            tuple([self.dims.values.fresh() for _ in range(leading)]),
             rest,
-            tuple([self.dims.fresh() for _ in range(trailing)]),
+            tuple([self.dims.values.fresh() for _ in range(trailing)]),
         )
         self.bind(result.variable, row, origin)
 
@@ -310,17 +276,13 @@ class RowVars:
         """An open result with enough axes: pair what is covered from the outside."""
         first = min(len(result.leading), len(operand.leading))
         last = min(len(result.trailing), len(operand.trailing))
-        for below, above in zip(result.leading[:first], operand.leading[:first], strict=True):
-            self.dims.below(below, above, c.origin)
-        if last:
-            for below, above in zip(result.trailing[-last:], operand.trailing[-last:], strict=True):
-                self.dims.below(below, above, c.origin)
+        _pair(self.dims.below, result.leading[:first], operand.leading[:first], c.origin)
+        _pair(
+            self.dims.below, _tail(result.trailing, last), _tail(operand.trailing, last), c.origin
+        )
         rest = c
         if first or last or result is not c.result or operand is not c.operand:
-            result, operand = (
-                self._stripped(result, first, last),
-                self._stripped(operand, first, last),
-            )
+            result, operand = _stripped(result, first, last), _stripped(operand, first, last)
             rest = RowBelow(result, operand, c.origin)
         assert result.variable is not None
         if result.variable == operand.variable:
@@ -334,26 +296,7 @@ class RowVars:
             self.fed.add(result.variable)
         else:
             self._wait(rest, result.variable)
-            self._bounded(operand.variable, rest)
-
-    def _stripped(self, row: Row, first: int, last: int) -> Row:
-        """A row without its ``first`` leading and ``last`` trailing axes."""
-        if not first and not last:
-            return row
-        return self._row(
-            row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last]
-        )
-
-    def grows_at_start(self, c: RowBelow) -> bool:
-        """Whether a result lacks leading axes of its operand, and no trailing ones."""
-        result, operand = self.resolve(c.result), self.resolve(c.operand)
-        return len(operand.leading) > len(result.leading) and (
-            len(operand.trailing) <= len(result.trailing)
-        )
-
-    def asking(self, variable: int) -> Origin:
-        """The use of a row that bounds a variable."""
-        return next(iter(self.results[variable].values())).origin
+            self.results.setdefault(operand.variable, {})[id(rest)] = rest
 
     def linked(self, variable: int) -> tuple[set[int], list[Origin]]:
         """The open variables that waiting constraints lead to from one, and where it is used itself."""
@@ -379,10 +322,6 @@ class RowVars:
             for c in self.waiting.get(variable, _NONE).values()
         )
 
-    def is_fed(self, variable: int) -> bool:
-        """Whether a variable is the middle of a result that has operands: these alone may give it axes."""
-        return variable in self.fed or self.has_open_operand(variable)
-
     def straddling(
         self, only: Collection[int | None] | None = None
     ) -> tuple[set[int], dict[int, Origin]]:
@@ -403,7 +342,7 @@ class RowVars:
                 operands |= set() if operand.variable is None else {operand.variable}
         return operands, results
 
-    def crossing(self) -> list[tuple[int, Origin]]:
+    def crossing(self) -> dict[int, Origin]:
         """Variables of waiting equations to be closed first: those of the side with more explicit axes."""
         crossing: dict[int, Origin] = {}
         for waiting in self.waiting.values():
@@ -413,7 +352,22 @@ class RowVars:
                     more = one if one.count() >= other.count() else other
                     if more.variable is not None:
                         crossing[more.variable] = c.origin
-        return list(crossing.items())
+        return crossing
+
+
+def _pair(
+    relate: Callable[[Dim, Dim, Origin], None],
+    ones: Sequence[Dim],
+    others: Sequence[Dim],
+    origin: Origin,
+) -> None:
+    for one, other in zip(ones, others, strict=True):
+        relate(one, other, origin)
+
+
+def _stripped(row: Row, first: int, last: int) -> Row:
+    """A row without its ``first`` leading and ``last`` trailing axes."""
+    return Row(row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last])
 
 
 def _tail(axes: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:

@@ -30,13 +30,13 @@ class Solution:
 
     def known(self, dim: Dim) -> Known:
         """The axis itself."""
-        resolved = self._dims.resolve(dim)
+        resolved = self._dims.values.resolve(dim)
         assert isinstance(resolved, Known)
         return resolved
 
     def cell(self, known: Known) -> int:
         """The number of what all axes are that are one with an axis."""
-        return self._dims.cell(known)
+        return self._dims.cells.cell(known)
 
     def row(self, row: Row) -> Row:
         """A closed row of known axes, split where its row variable was."""
@@ -52,4 +52,4 @@ class Solution:
 
     def label(self, dim: Dim) -> str | None:
         """The unit of an axis, or None."""
-        return self._dims.label(dim)
+        return self._dims.cells.unit(self.known(dim))

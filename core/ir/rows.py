@@ -18,7 +18,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from typing import Literal
 
 from ilang.core.calculus.affine import Affine
@@ -107,20 +107,22 @@ class Row:
         """The number of explicit axes."""
         return len(self.leading) + len(self.trailing)
 
-    def numbered(self, fresh: Callable[[], Var]) -> tuple[Row, list[tuple[Var, Affine]]]:
-        """The row with a new variable for each axis that is a sum; these, each with its sum."""
+    def numbered(
+        self, fresh: Callable[[], Var], sums: MutableSequence[Constraint], origin: Origin
+    ) -> Row:
+        """The row with a new variable for each axis that is a sum; ``sums`` gets the equation of each."""
         if Affine not in map(type, self.axes()):
-            return self, []
-        sums: list[tuple[Var, Affine]] = []
+            return self
 
         def number(axis: Dim) -> Dim:
             if isinstance(axis, Affine):
-                sums.append((fresh(), axis))
-                return sums[-1][0]
+                variable = fresh()
+                sums.append(DimEqual(variable, axis, origin))
+                return variable
             return axis
 
         leading = tuple(map(number, self.leading))
-        return Row(leading, self.variable, tuple(map(number, self.trailing))), sums
+        return Row(leading, self.variable, tuple(map(number, self.trailing)))
 
 
 Shape = tuple[Row, Row, Row]
