@@ -31,6 +31,7 @@ from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.schedule import Loop
 from ilang.core.machine import CPU
 from ilang.core.schedule.choose import tile
+from ilang.core.schedule.choose.terms import MOST_TERMS
 from ilang.core.schedule.choose.tile import Tiling
 
 EFFORT = Effort(seconds=0.3, least=4)
@@ -70,9 +71,11 @@ def _timed(workload: Task, count: int, effort: Effort) -> list[tuple[float, floa
     seen: list[tuple[Any, Tiling]] = []
     chosen = tile.cheapest
 
-    def noted(priced: Any, rule: Tiling) -> Tiling:
-        seen.append((priced, chosen(priced, rule)))
-        return seen[-1][1]
+    def noted(priced: Any, rule: Tiling | None, order: Sequence[int]) -> Tiling | None:
+        best = chosen(priced, rule, order)
+        if best is not None:
+            seen.append((priced, best))
+        return best
 
     with mock.patch.object(tile, "cheapest", noted):
         i(workload.text).loops(*shapes)
@@ -93,7 +96,7 @@ def _timed(workload: Task, count: int, effort: Effort) -> list[tuple[float, floa
 
 def _drawn(rng: random.Random, priced: Any) -> Tiling:
     """Any legal tile: an axis along the lanes, one that what is read there lacks as rows, all else by chance."""
-    node, most = priced.node, tile.MOST_TERMS
+    node, most = priced.node, MOST_TERMS
     outputs, reduced = node.output_axes(), node.reduced_axes()
     accessed = [variables_of(index) for index in priced.accesses]
     pairs = [

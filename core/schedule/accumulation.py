@@ -39,7 +39,7 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.tile import MOST_TERMS, RUN, RUNS
+from ilang.core.schedule.choose.terms import MOST_TERMS, RUN, RUNS
 from ilang.core.schedule.fuse import NestedProgram
 
 PART = 4 * RUN

@@ -51,6 +51,15 @@ def test_every_tile_is_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     assert np.array_equal(found, np.maximum(wanted, 0) if text.count(">>") == 2 else wanted)
 
 
+@pytest.mark.parametrize(
+    ("batches", "rows", "is_tiled"), [(8, 20, True), (16, 20, True), (1000, 4, False)]
+)
+def test_batches_along_the_last_axis_of_a_result(batches: int, rows: int, is_tiled: bool) -> None:
+    """All operands have the last axis: a tile has its lanes along another one, unless there is little to share."""
+    why = i("ika*kja~ijak >> +ijak~ija").why((rows, 30, batches), (30, 40, batches))
+    assert bool(why.priced) == is_tiled
+
+
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[TilePrice, float]]:
     """What is priced while schedules are chosen."""

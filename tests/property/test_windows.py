@@ -131,8 +131,8 @@ def test_thin_channels_are_no_lanes() -> None:
         axis = node.output_axes()[1]
         sizes = list(shaped.sizes)
         sizes[node.sizes[axis]] = replace(sizes[node.sizes[axis]], fixed=width)
-        reads = [read.index for value in shaped.nodes[:-1] for read in getattr(value, "reads", ())]
+        reads = {read.index for value in shaped.nodes[:-1] for read in getattr(value, "reads", ())}
         extents = extents_of(replace(shaped, sizes=tuple(sizes)), (), CPU)
-        found = tiling(node, reads, extents, CPU)
+        found = tiling(node, dict.fromkeys(reads, 1.0), extents, CPU)
         assert found is not None
         assert found.lanes == node.output_axes()[lanes]

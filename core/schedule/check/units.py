@@ -20,7 +20,7 @@ from ilang.core.ir.schedule import (
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import DeviceLimits, MatrixUnit
 from ilang.core.matrix_unit import MatrixLoops, sum_of_products
-from ilang.core.schedule.choose.tile import RUN
+from ilang.core.schedule.choose.terms import RUN
 from ilang.core.source import Span
 
 EXAMPLE = (

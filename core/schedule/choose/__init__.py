@@ -3,6 +3,7 @@
     inlining.py        who reads each value, and what is computed in its reader's innermost loop (rules 1 and 2)
     accesses.py        the memory that an innermost iteration touches, and the order of loops (rule 4)
     tile.py            the splits and loops of one tiled, blocked or transposed assignment (rule 6)
+    terms.py           how many terms are added one after the other
     tilings.py         which assignments are tiled, and which are pointwise work on tiles (rule 6)
     strips.py          results side by side that terms meet in registers or in the cache (rules 6 and 10)
     short_rows.py      which rows are shorter than vectors, and have lanes across them (rule 9)

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from ilang.core.calculus.affine import Affine
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.choose.tile import MOST_TERMS, Access
+from ilang.core.schedule.choose.terms import MOST_TERMS
 from ilang.core.schedule.fuse import mapping
 
+Access = tuple[Affine, ...]
+"""An index: an affine expression for each dimension."""
 Arrays = Mapping[Access, int]
 """The arrays that an assignment reads at each index over its axes."""
 Accesses = Mapping[Access, float]

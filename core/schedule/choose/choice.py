@@ -91,14 +91,13 @@ def _tiles(
 ) -> Tilings:
     """The tilings of a program: those of rules, and of prices where extents are known and nothing goes by rows."""
     tiles = tilings(shaped, written, readers, accesses, rule)
-    if not any(tiles.tiles):
-        return tiles
-    from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
+    if any(tiles.tiles):
+        from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
 
-    tiles = by_rows(shaped, readers, tiles)
-    if apart is not None:
-        return in_phases(apart, tiles)
+        tiles = by_rows(shaped, readers, tiles)
+        if apart is not None:
+            return in_phases(apart, tiles)
     is_by_rows = any(tile is not None and tile.is_by_rows() for tile in tiles.tiles)
-    if is_by_rows or not any(size.fixed for size in shaped.sizes):
+    if is_by_rows or apart is not None or not any(size.fixed for size in shaped.sizes):
         return tiles
     return tilings(shaped, written, readers, accesses, partial(rule, priced=True))

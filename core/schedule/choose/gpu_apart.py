@@ -22,7 +22,8 @@ from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL
 from ilang.core.schedule.choose.inlining import Inlining, inlining
-from ilang.core.schedule.choose.tile import RUN, BlockTile, Tiling
+from ilang.core.schedule.choose.terms import RUN
+from ilang.core.schedule.choose.tile import BlockTile, Tiling
 from ilang.core.schedule.wide_matrices import Apart, Phase
 
 

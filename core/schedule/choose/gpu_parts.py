@@ -22,7 +22,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.tile import RUN
+from ilang.core.schedule.choose.terms import RUN
 
 COLUMN = 2 * RUN
 """Terms of a chunk of a column of unknown length: its partial result costs 1/256 of the terms."""

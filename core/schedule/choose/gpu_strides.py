@@ -23,9 +23,9 @@ from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.schedule.choose.accesses import Arrays
+from ilang.core.schedule.choose.accesses import Access, Arrays
 from ilang.core.schedule.choose.gpu_parts import has_few_results
-from ilang.core.schedule.choose.tile import Access, BlockTile
+from ilang.core.schedule.choose.tile import BlockTile
 
 WIDEST = max(BYTES.values())
 """Of an element: what is read may be of any type."""

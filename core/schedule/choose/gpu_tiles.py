@@ -21,7 +21,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import replace
-from ilang.core.schedule.choose.accesses import Arrays
+from ilang.core.schedule.choose.accesses import Access, Arrays
 from ilang.core.schedule.choose.gpu_parts import (
     BlockShape,
     block_of,
@@ -33,7 +33,8 @@ from ilang.core.schedule.choose.gpu_parts import (
 )
 from ilang.core.schedule.choose.gpu_strides import short_row_loops, strided_loops
 from ilang.core.schedule.choose.gpu_windows import windows_tile
-from ilang.core.schedule.choose.tile import RUN, Access, BlockTile, tiling
+from ilang.core.schedule.choose.terms import RUN
+from ilang.core.schedule.choose.tile import BlockTile, tiling
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
 """The roles of the parts of a side of a contraction's tile: groups of elements, threads, elements of a group."""
@@ -96,7 +97,7 @@ def _sides(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> tuple[int, int] | None:
     """The axes of the rows and of the lanes of a contraction's tiles; None for another assignment."""
-    tile = tiling(node, [*accesses], _long_sides(node, extents, machine), machine)
+    tile = tiling(node, accesses, _long_sides(node, extents, machine), machine)
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
     return tile.rows, tile.lanes

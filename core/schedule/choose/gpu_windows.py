@@ -24,9 +24,10 @@ from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.schedule.choose.accesses import Arrays
+from ilang.core.schedule.choose.accesses import Access, Arrays
 from ilang.core.schedule.choose.gpu_price import BlockWork, cycles_of
-from ilang.core.schedule.choose.tile import RUN, RUNS, Access, BlockTile
+from ilang.core.schedule.choose.terms import RUN, RUNS
+from ilang.core.schedule.choose.tile import BlockTile
 
 GROUPS = (1, 2)
 """Groups of neighbors along a side of a tile: the numbers that are compared."""

@@ -21,7 +21,9 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import replace
-from ilang.core.schedule.choose.tile import MOST_TERMS, Access, Factors, balanced, narrowed
+from ilang.core.schedule.choose.accesses import Access
+from ilang.core.schedule.choose.terms import MOST_TERMS
+from ilang.core.schedule.choose.tile import Factors, balanced, narrowed
 
 
 def in_registers(

@@ -32,29 +32,15 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
+from ilang.core.schedule.choose.accesses import Access, Accesses, reads_of, strided_order
 from ilang.core.schedule.choose.packing import TileAxes
+from ilang.core.schedule.choose.terms import MOST_TERMS, RUN
 from ilang.core.schedule.choose.tile_cost import Price, TilePrice
 
-MOST_TERMS = 512
-"""Terms that a tile of f32 sums at most, in runs of 128, before they are added in f64: the sum stays within 1e-5 of the
-exact one, relative to the sum of sizes."""
-RUN = 128
-"""Terms of f32 that are added one after the other: 2^-17 of the sum of sizes at most.
-
-A sum of n terms, one after the other, is off by up to n/2 units in the last place of the largest partial sum. A tile
-takes up to ``MOST_TERMS``: in runs, whose sums are added, it stays within 1e-5 of the exact sum, relative to the sum of
-sizes.
-"""
-RUNS = 32
-"""Runs of f32 that are added in f32, one after the other, before their sum meets one of f64: 4,096 terms.
-
-Each term is then in 128 + 32 sums at most, each off by 2^-24: 0.96e-5 of the sum of sizes, less than 1e-5.
-"""
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes, whose product is ``MOST_TERMS``."""
 
 Factors = tuple[tuple[int, ...], ...]
-Access = tuple[Affine, ...]
 
 
 @record
@@ -108,8 +94,8 @@ class Tiling:
         return not self.windows and self.outer[-1].axis == self.lanes
 
 
-TileOf = Callable[[Assignment, Sequence[Access]], Tiling | None]
-"""The choice of a tiling for a reduction that reads at some indices: ``tiling``, for the extents of a program."""
+TileOf = Callable[[Assignment, Accesses], Tiling | None]
+"""The choice of a tiling for a reduction that has some accesses: ``tiling``, for the extents of a program."""
 
 
 @record
@@ -141,13 +127,22 @@ class _Contraction:
 
     def price(self, tile: Tiling) -> Price:
         """The price of a tiling; the extents are known."""
+        nest = Nest(tile.factors, tile.order(), ())
+        return self._priced(nest, tile.rows, tile.lanes, tile.windows).price(self.accesses)
+
+    def price_without(self, order: Sequence[int]) -> Price:
+        """The price of loops over whole axes in an order, outermost first."""
+        nest = Nest(((),) * len(order), tuple(map(Loop, order)), ())
+        lanes = self.node.output_axes()[-1] if order[-1] in self.node.reduced_axes() else order[-1]
+        return self._priced(nest, order[-2], lanes, False).price_without(self.accesses)
+
+    def _priced(self, nest: Nest, rows: int, lanes: int, windows: bool) -> TilePrice:
         node, many = self.node, self.machine.tiles.many_lanes
         extents = [self.extent(axis) or 0 for axis in range(len(node.axes))]
         lengths = {axis: extents[axis] for axis in node.output_axes()}
         vector = self.machine.vector_lanes("f32")
-        axes = TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many, vector)
-        nest = Nest(tile.factors, tile.order(), ())
-        return TilePrice(node, extents, nest, axes, self.machine).price(self.accesses)
+        axes = TileAxes(rows, lanes, windows, lengths, many, vector)
+        return TilePrice(node, extents, nest, axes, self.machine)
 
     def slides(self, axis: int) -> bool:
         """Whether an axis moves windows forwards, and does nothing else."""
@@ -157,7 +152,7 @@ class _Contraction:
 
 def tiling(
     node: Assignment,
-    accesses: Sequence[Access],
+    accesses: Accesses,
     extents: Extents,
     machine: Machine,
     priced: bool = False,
@@ -166,7 +161,7 @@ def tiling(
 
     Args:
         node: an assignment.
-        accesses: the indices, over its axes, of all that it reads.
+        accesses: the indices, over its axes, of all that it reads and of its result.
         extents: of the program.
         machine: what the registers belong to.
         priced: take the cheapest of many, where all extents are known, in place of what rules say.
@@ -178,12 +173,14 @@ def tiling(
         return None
     if any(part.variables() and part.axis() is None for part in node.target):
         return None
-    if any(part.looked for index in accesses for part in index):
+    contraction = _Contraction(node, extents, tuple(reads_of(node, accesses)), machine)
+    if any(part.looked for index in contraction.accesses for part in index):
         return None
-    contraction = _Contraction(node, extents, tuple(accesses), machine)
     sides = _rows_and_lanes(contraction)
+    priced &= contraction.is_known()
+    order = strided_order(node, accesses, extents, machine) if priced else ()
     if sides is None:
-        return None
+        return cheapest(contraction, None, order) if priced else None
     rows, lanes = sides
     width = contraction.extent(rows)
     thin = contraction.is_small(rows)
@@ -193,7 +190,7 @@ def tiling(
     if contraction.slides(rows):
         return _windows(contraction, rows, lanes)
     chosen = _tiling(contraction, rows, lanes)
-    return cheapest(contraction, chosen) if priced and contraction.is_known() else chosen
+    return cheapest(contraction, chosen, order) if priced else chosen
 
 
 def _rows_and_lanes(contraction: _Contraction) -> tuple[int, int] | None:
@@ -225,19 +222,24 @@ def _rows_and_lanes(contraction: _Contraction) -> tuple[int, int] | None:
     return (rows[-1], lanes) if along and rows else None
 
 
-def cheapest(contraction: _Contraction, rule: Tiling) -> Tiling:
+def cheapest(contraction: _Contraction, rule: Tiling | None, order: Sequence[int]) -> Tiling | None:
     """The tiling of the least price; that of the rule where none is cheaper by a twentieth.
 
     First each pair of axes, as rows and as lanes, with several sizes of tiles and splits of the sum, in two orders;
-    then, of the best three, each loop is moved to where the price is least, until nothing is gained.
+    then, of the best three, each loop is moved to where the price is least, until nothing is gained. Rules have no
+    tiling where all operands have the last axis of the result: loops in ``order`` stay, unless a tile is cheaper.
     """
     prices = {each: contraction.price(each) for each in candidates(contraction)}
     first = sorted(prices.items(), key=_cycles)
     moved = sorted((_moved(contraction, *each) for each in first[:3]), key=_cycles)
-    of_rule = contraction.price(rule)
-    best = rule if not moved or of_rule.cycles() <= 1.05 * _cycles(moved[0]) else moved[0][0]
-    prices |= {**dict(moved), rule: of_rule}
-    return replace(best, among=tuple(sorted(prices.items(), key=_cycles)))
+    prices |= dict(moved)
+    if rule is not None:
+        prices[rule] = contraction.price(rule)
+    best = rule
+    if moved:
+        price = contraction.price_without(order) if rule is None else prices[rule]
+        best = rule if price.cycles() <= 1.05 * _cycles(moved[0]) else moved[0][0]
+    return best and replace(best, among=tuple(sorted(prices.items(), key=_cycles)))
 
 
 def _cycles(priced: tuple[Tiling, Price]) -> float:
@@ -256,7 +258,7 @@ def candidates(contraction: _Contraction) -> Iterator[Tiling]:
             narrowed(contraction.extent(lanes), n, contraction.machine)
             for n in range(vector, tiles.lanes + 1, vector)
         }
-        for rows in (axis for axis in outputs if axis not in beside):
+        for rows in (axis for axis in outputs if beside and axis not in beside):
             height = contraction.extent(rows)
             for width in sorted(widths):
                 heights = {_height(height, tiles.rows, n) for n in (1, tiles.lanes // width)}

@@ -13,7 +13,7 @@ from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.accesses import Accesses, reads_of
+from ilang.core.schedule.choose.accesses import Accesses
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import Factors, TileOf, Tiling
@@ -83,8 +83,7 @@ def tilings(
     for value, node in enumerate(shaped.nodes):
         tile = tail = None
         if isinstance(node, Assignment):
-            reads = reads_of(node, accesses[value])
-            tile = tile_of(node, reads)
+            tile = tile_of(node, accesses[value])
             if tile is not None and not _gives(shaped, written, inlining, node, tile):
                 tile = None
             tail = _tail(shaped, others, inlining, tiles, tails, node)
