@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ilang.codegen.project.extents import settled_extents
+from ilang.codegen.project.extents import settled_extents, spread
 from ilang.codegen.targets.c_session import SessionsText
 from ilang.codegen.targets.cfamily import comment
-from ilang.codegen.targets.identifiers import identifier, member_identifier
+from ilang.codegen.targets.identifiers import identifier, initializer
 from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.explain.first_page import ascii_formulas
 from ilang.core.explain.meaning import meaning
@@ -57,16 +57,11 @@ def example_call(
 ) -> Iterator[str]:
     """A call of a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
     name, program = function.name(), function.program
-    sizes = [size.fixed or 0 for size in function.shaped.sizes]
-    for k, n in enumerate(function.free()):
-        sizes[n] = 8 * (k + 1)
+    sizes = spread(function, range(8, 80, 8), (3, 2), 0)
     extents = settled_extents(function, sizes) or sizes
-    fields = [
-        f".{member_identifier(function.shaped.sizes[n].name)} = {extents[n]}"
-        for n in function.free()
-    ]
+    given = [(function.shaped.sizes[n].name, extents[n]) for n in function.free()]
     arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
-    yield f"{name}_sizes sizes = {{{', '.join(fields[:8]) or '0'}}};"
+    yield f"{name}_sizes sizes = {initializer(given[:8])};"
     yield from call(name, arrays if len(arrays) <= 12 else [*arrays[:11], "..."])
 
 

@@ -315,8 +315,7 @@ install: all
 	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
 	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
 	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
-	echo "prefix=$(PREFIX)" >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
-	sed -e 1d STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	cp STEM.pc "$(DESTDIR)$(PREFIX)/lib/pkgconfig/"
 
 clean:
 	rm -f STEM.flags STEM.o STEM.sm_*.o libSTEM.a libSTEM.so

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ilang.codegen.project.extents import settled_extents
 from ilang.codegen.project.steps import tested_dims, tested_sizes
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import identifier, initializer
 from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 
 MOST_LISTED = 16
@@ -31,8 +31,8 @@ def function_example(
         yield "}"
         return
     name, program, shaped = function.name(), function.program, function.shaped
-    fields = ", ".join(str(extents[n]) for n in function.free()) or "0"
-    yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
+    fields = initializer((shaped.sizes[n].name, extents[n]) for n in function.free())
+    yield f"{INDENT}const {name}_sizes sizes = {fields};"
     words = ["&sizes"]
     values = zip(
         (*shaped.inputs, *shaped.outputs), (*program.inputs, *program.outputs), strict=True
@@ -94,8 +94,8 @@ def session_example(session: EmittedSession, stem: str, prefix: str) -> Iterator
     yield f"{INDENT}TRY({name}_init(&model, memory, 0));"
     if session.is_open():
         words = [words[0], "&sizes", *words[1:], "work"]
-        fields = ", ".join(str(tested_sizes(session)[each]) for each in session.sizes())
-        yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
+        fields = initializer((each, tested_sizes(session)[each]) for each in session.sizes())
+        yield f"{INDENT}const {name}_sizes sizes = {fields};"
         yield f"{INDENT}void *work = malloc({name}_work(&sizes));"
     for each in (*session.inputs, *session.outputs):
         count = max(1, math.prod(dims[each]))

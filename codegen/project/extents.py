@@ -69,22 +69,22 @@ def extents_of(function: ExportedFunction) -> tuple[list[tuple[int, ...]], list[
     them that do not fit the rules, what a view does not divide, and negative extents.
     """
     free, runs, refused = function.free(), [], []
-    tries = [_spread(function, PRIMES, WINDOWS, room) for room in ROOM]
-    tries += [_spread(function, values, (2, 1), 4) for values in ((3, 2), (2, 1))]
+    tries = [spread(function, PRIMES, WINDOWS, room) for room in ROOM]
+    tries += [spread(function, values, (2, 1), 4) for values in ((3, 2), (2, 1))]
     fitting = [
         extents for each in tries if (extents := settled_extents(function, each)) is not None
     ]
     small = next((e for e in fitting if function.is_full(e) and _fits(function, e)), None)
     if small is not None:
         runs.append(small)
-    larger = settled_extents(function, _spread(function, LARGER_PRIMES, WINDOWS, 0))
+    larger = settled_extents(function, spread(function, LARGER_PRIMES, WINDOWS, 0))
     if free and larger is not None and _fits(function, larger, LARGEST_ADDED):
         runs.append(larger)
     runs += _filling(function) if free else []
     tiled = settled_extents(function, _beyond_tiles(function))
     if free and tiled is not None and _fits(function, tiled):
         runs.append(tiled)
-    ones = _spread(function, (1,), (1,), 0)
+    ones = spread(function, (1,), (1,), 0)
     base = ones if small is None else small
     varied = [
         tuple(0 if n == zero else e for n, e in enumerate(base)) for zero in free[:MOST_VARIED]
@@ -119,13 +119,13 @@ def _undivided(function: ExportedFunction, base: Sequence[int]) -> Iterator[tupl
 def _filling(function: ExportedFunction) -> list[tuple[int, ...]]:
     """Extents that fill vectors, if there are such that fit."""
     for values in FILLING:
-        extents = settled_extents(function, _spread(function, values, WINDOWS, 0))
+        extents = settled_extents(function, spread(function, values, WINDOWS, 0))
         if extents is not None and _fits(function, extents, LARGEST_ADDED):
             return [extents]
     return []
 
 
-def _spread(
+def spread(
     function: ExportedFunction, values: Sequence[int], windows: Sequence[int], room: int
 ) -> tuple[int, ...]:
     """Extents: the run-time ones take ``values`` in turn, or ``windows`` where they are of a window.
@@ -152,7 +152,7 @@ def _spread(
 
 def _beyond_tiles(function: ExportedFunction) -> tuple[int, ...]:
     """Extents of more than one tile of a written schedule, the last one ragged; small ones where nothing is split."""
-    extents = list(_spread(function, PRIMES, WINDOWS, 0))
+    extents = list(spread(function, PRIMES, WINDOWS, 0))
     for node in function.shaped.nodes:
         if not isinstance(node, Assignment) or node.schedule is None:
             continue

@@ -176,17 +176,15 @@ install: all
 	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
 	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
 	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
-	echo "prefix=$(PREFIX)" >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
-	sed -e 1d -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	sed -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
 
 clean:
 	rm -f STEM.flags STEM.o STEM_v3.o STEM_v4.o libSTEM.a libSTEM.so STEM_test STEM_example
 """
 
 PKG_CONFIG = """\
-prefix=/usr/local
-includedir=${prefix}/include
-libdir=${prefix}/lib
+libdir=${pcfiledir}/..
+includedir=${libdir}/../include
 
 Name: STEM
 Description: Functions on arrays, written by `i build`

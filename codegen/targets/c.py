@@ -173,8 +173,8 @@ class _Emission:
             body = functions.marked(self._range(loops, functions), loops[0])
             yield from indented(functions.function(outline, loops, body))
         assert kernel.outline is not None
-        yield "/*"
-        yield from (comment(f" * {line}") for line in kernel.comments)
+        yield "/* each expression and its schedule: tiles | order of loops"
+        yield from (comment(f" * {line}") for line in dict.fromkeys(kernel.comments))
         yield " */"
         body = self._block(kernel.body, functions)
         yield from indented(functions.function(kernel.outline, (), body))

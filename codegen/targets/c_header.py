@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ilang.codegen.targets.c_entry import status_declarations, statuses, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, comment
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
+from ilang.core.calculus.extent import PLAIN, Extent, size
 from ilang.core.ir.kernel import Program
 
 
@@ -88,13 +89,26 @@ def argument_lines(program: Program) -> Iterator[str]:
     """The arrays of a program, as lines of a comment."""
     for number in program.arguments():
         buffer = program.buffers[number]
-        extents = ", ".join(_extent(program, size) for size in buffer.dims)
+        extents = ", ".join(_extent(program, each) for each in buffer.dims)
         yield comment(f" * {buffer.role:6}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
 
 
-def _extent(program: Program, size: int) -> str:
-    fixed = program.sizes[size].fixed
-    return program.sizes[size].name if fixed is None else str(fixed)
+def _extent(program: Program, number: int) -> str:
+    """An extent as text: a number, the name of an argument, or what follows from those, as ``h-p+1``."""
+
+    def followed(number: int) -> Extent:
+        known = program.sizes[number]
+        rule = next((rule for rule in program.derived if rule.size == number), None)
+        if rule is None or known.fixed is not None or known.is_argument():
+            return size(number)
+        whole = rule.value()
+        return whole.substituted({each: followed(each) for each in whole.sizes()})
+
+    def spelled(number: int) -> str:
+        fixed = program.sizes[number].fixed
+        return program.sizes[number].name if fixed is None else str(fixed)
+
+    return followed(number).text(spelled, PLAIN)
 
 
 def signature(program: Program) -> str:

@@ -203,9 +203,9 @@ class TileText(TileFunction):
         yield from self._parts([places.get(w, w) for w in self.parameters(some=True)[1]])
         yield "if (blocks == 1) return;"
         yield "if (block == 1 && blocks > 2)"
-        yield f"{INDENT}{each} sums[element] = (double)given[element] + {last};"
+        yield f"{INDENT}{each} sums[element] = (double)given[element] + (double){last};"
         yield "else if (block > 1 && block < blocks - 1)"
-        yield f"{INDENT}{each} sums[element] += {last};"
+        yield f"{INDENT}{each} sums[element] += (double){last};"
         yield "++block;"
         yield from ["}"] * len(self.tile.blocks)
         yield "if (blocks == 2) {"
@@ -217,7 +217,7 @@ class TileText(TileFunction):
     def _sum(self, before: str) -> Iterator[str]:
         """The tile from the sums of all blocks ``before`` the last, and what that one gives."""
         rows, lanes = prod(self.dims[:-1]), self.dims[-1]
-        total = f"({C_TYPES[self.dtype]})({before} + given[{rows * lanes} + element])"
+        total = f"({C_TYPES[self.dtype]})({before} + (double)given[{rows * lanes} + element])"
         element = (
             f"const int element = tile_row * {lanes} + lane;",
             f"{self.elements}[tile_row * {self.stride()} + lane] = {total};",

@@ -1,4 +1,4 @@
-"""The comment above a kernel of CUDA: expressions and schedule, grid, block, memory, and what limits the blocks.
+"""The comment above a kernel of CUDA: expressions and schedules, grid, block, memory, and what limits the blocks.
 
 Example, sums of rows of 1024 elements:
     +ij~i   || i j
@@ -34,7 +34,7 @@ def kernel_comment(
     assert device is not None
     (spread,) = kernel.body
     assert isinstance(spread, ThreadLoop)
-    yield from kernel.comments
+    yield from dict.fromkeys(kernel.comments)
     yield f"grid       {_workers(spread, grid, spelling, device.warp)}"
     shape = f", {' x '.join(map(str, grid.shape))}" if grid.shape else ""
     yield f"block      {counted(grid.threads, 'thread')}{shape}"

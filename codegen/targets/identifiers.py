@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 
 RESERVED = frozenset(
     """
@@ -303,6 +304,12 @@ def function_identifier(name: str) -> str:
 def member_identifier(name: str) -> str:
     """The name of a member of a struct, in the same manner."""
     return f"{name}_" if _is_taken(name) else name
+
+
+def initializer(extents: Iterable[tuple[str, int]]) -> str:
+    """The value of a struct of sizes, each by its name: ``{.m = 2, .n = 3}``."""
+    fields = [f".{member_identifier(name)} = {extent}" for name, extent in extents]
+    return f"{{{', '.join(fields) or '0'}}}"
 
 
 def _is_taken(name: str) -> bool:

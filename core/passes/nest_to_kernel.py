@@ -230,7 +230,7 @@ class _Lowering(OnlineReductions):
         self._count(frame, block, kernel.Store(frame.place.buffer, index, value))
 
     def _comment(self, frame: Frame) -> None:
-        line = f"{unscheduled(frame.node)}   {schedule_text(frame.node, frame.nest)}"
+        line = f"{unscheduled(frame.node)}  {schedule_text(frame.node, frame.nest)}"
         if self.comments[-1:] != [line]:
             self.comments.append(line)
 

@@ -350,7 +350,7 @@ def test_installs_what_a_program_needs(tmp_path: Path) -> None:
         "opt/things/lib/pkgconfig/model.pc",
     ]
     described = (root / "opt/things/lib/pkgconfig/model.pc").read_text().splitlines()
-    assert described[0] == "prefix=/opt/things"
+    assert described[0] == "libdir=${pcfiledir}/.."
     assert "Libs: -L${libdir} -lmodel" in described
     assert make(tmp_path / "out", "clean").returncode == 0
     assert names_in(tmp_path / "out") == sorted(
@@ -834,11 +834,32 @@ def test_cmake_builds_and_tests(switch: str, tmp_path: Path) -> None:
         ["cmake", "--build", "build", "-j2"],
         ["ctest", "--test-dir", "build/mm", "--output-on-failure"],
         ["build/mine"],
+        ["cmake", "--install", "build/mm", "--prefix", "installed"],
     )
     for command in words:
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "warning" not in done.stdout + done.stderr
+    installed = {path.name for path in (tmp_path / "installed").rglob("*") if path.is_file()}
+    assert {"model.h", "model.pc"} < installed
+
+
+WINDOWS = """\
+conv(x[h,w], k[p,q]) = (h+p)(w+q)*pq~hwpq >> +hwpq~hw
+twice(x[n], w[k]) = { a = ((i+k)*k~ik >> +ik~i)(x, w); ((2i+j:3)~ij >> >ij~i)(a) }
+split(x[a]) = einx.id("(a b) -> a b", b=4)
+fixed(x[8], w[3]) = (i+k)*k~ik >> +ik~i
+"""
+
+
+def test_the_header_says_how_long_results_are(tmp_path: Path) -> None:
+    """In the extents that a caller gives, and the example has room for windows."""
+    build(WINDOWS, tmp_path)
+    header = (tmp_path / "model.h").read_text()
+    outputs = re.findall(r"output  out: f32\[(.*)\]", header)
+    assert outputs == ["h-p+1, w-q+1", "((n-k+1)-1) / 2", "a / 4, 4", "6"]
+    assert "sizes = {.h = 8, .w = 16, .p = 3, .q = 2};" in header
+    assert "sizes = {.h = 2, .w = 2, .p = 2, .q = 2};" in (tmp_path / "model_example.c").read_text()
 
 
 @needs_make
