@@ -173,7 +173,8 @@ class _Emission:
             body = functions.marked(self._range(loops, functions), loops[0])
             yield from indented(functions.function(outline, loops, body))
         assert kernel.outline is not None
-        yield "/* each expression and its schedule: tiles | order of loops"
+        yield "/*"
+        yield " * each expression and its schedule: tiles | order of loops"
         yield from (comment(f" * {line}") for line in dict.fromkeys(kernel.comments))
         yield " */"
         body = self._block(kernel.body, functions)

@@ -63,7 +63,8 @@ class KernelText:
     def lines(self) -> Iterator[str]:
         """The kernel."""
         assert self.launch.grid is not None
-        yield "/* each expression and its schedule: tiles | order of loops | what has each loop"
+        yield "/*"
+        yield " * each expression and its schedule: tiles | order of loops | what has each loop"
         lines = kernel_comment(self.program, self.kernel, self.launch.grid, self.spelling)
         yield from (comment(f" * {line}") for line in lines)
         yield " */"
