@@ -7,10 +7,12 @@ x[..b..|i->o]   (5, 2, 3) ->  batch row 5, output row 2, input row 3
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
+from ilang.codegen.call.arguments import shape_of
 from ilang.core.build.tensor import Rows
-from ilang.core.ir.functions import ShapeNote
+from ilang.core.ir.functions import ShapeNote, TensorParameter
 
 
 def rows_of_extents(extents: Sequence[int], note: ShapeNote | None) -> Rows:
@@ -31,6 +33,17 @@ def rows_of_extents(extents: Sequence[int], note: ShapeNote | None) -> Rows:
     first, last = counts[0], len(extents) - counts[1]
     sizes = tuple((extent, None) for extent in extents)
     return sizes[:first], sizes[last:], sizes[first:last]
+
+
+def rows_of_arrays(
+    inputs: Sequence[TensorParameter], arrays: Sequence[Any], names: Collection[str]
+) -> dict[str, Rows]:
+    """The rows that arrays give to some of the inputs of a definition, by name. Raises: DataError: not an array."""
+    return {
+        each.name: rows_of_extents(shape_of(each.name, array), each.shape)
+        for each, array in zip(inputs, arrays, strict=True)
+        if each.name in names
+    }
 
 
 def batch_remark(name: str, extents: Sequence[int], note: ShapeNote | None) -> str:

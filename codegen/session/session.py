@@ -27,7 +27,6 @@ from ilang.codegen.call.arguments import (
     check_threads,
     contiguous,
     rounded,
-    shape_of,
     shown,
     widened_array,
 )
@@ -36,7 +35,7 @@ from ilang.codegen.call.plan import OUT_OF_RANGE
 from ilang.codegen.call.target import check_target
 from ilang.codegen.call.tracebacks import ends_at_caller
 from ilang.codegen.session.checkpoint import DEFINITION, Checkpoint, read, write
-from ilang.codegen.session.given_shapes import rows_of_extents
+from ilang.codegen.session.given_shapes import rows_of_arrays
 from ilang.codegen.session.initial import initial_values
 from ilang.codegen.session.settings import Settings
 from ilang.codegen.session.sharing import matched
@@ -72,6 +71,10 @@ KNOWN_LATER = ("parameters", "state", "config", "_inputs", "_solved")
 """Attributes of a session whose shapes are known: before, its first run has to bring them."""
 LASTING = ("parameter", "state")
 """The roles of results that take the place of what a run has read."""
+SHAPED = ("_options", "_solved", "_constants", "_inputs", "_bound")
+"""Attributes of a session that are of one set of shapes."""
+SHAPES_KEPT = 16
+"""The sets of shapes of earlier runs that a session has at hand."""
 
 
 class Session:
@@ -93,6 +96,9 @@ class Session:
         self._model = model
         self._options = options
         self._bound: BoundRun | None = None
+        self._brought: tuple[str, ...] = ()
+        self._of_shapes: dict[object, dict[str, Any]] = {}
+        self._unread: tuple[str, Checkpoint] | None = None
         self.runs = 0
         shared = options.parameters
         self.lock = lock or (shared.lock if isinstance(shared, Session) else lock_of_runs())
@@ -225,6 +231,7 @@ class Session:
         bound = self._bound
         if bound is None or not bound.fits(arrays):
             self._fit(arrays)
+            self._follow(arrays)
             arrays = tuple(map(_input, self._inputs, arrays))
             for note in self.loss_notes():
                 warnings.warn(str(note), LossWarning, stacklevel=4)
@@ -267,14 +274,11 @@ class Session:
             self._fit(given)
 
     def _fit(self, arrays: Sequence[Any]) -> None:
-        options = self._options
+        options, unread = self._options, self._unread
         if self._bound is not None or len(options.shapes) == len(self._names):
             return
-        taken = {
-            each.name: rows_of_extents(shape_of(each.name, array), each.shape)
-            for each, array in zip(self._model.inputs(options.name), arrays, strict=True)
-            if each.name not in options.shapes
-        }
+        inputs = self._model.inputs(options.name)
+        taken = rows_of_arrays(inputs, arrays, {*self._names} - {*options.shapes})
         if not taken:
             return
         options = replace(options, shapes={**options.shapes, **taken})
@@ -286,7 +290,41 @@ class Session:
             other._take_values(self)
         else:
             other = Session(self._model, options, self.lock)
-        vars(self).update(vars(other), _waits=vars(other).get("_waits"))
+        if unread is not None:
+            other._take_checkpoint(*unread)
+        vars(self).update(vars(other), _waits=vars(other).get("_waits"), _brought=tuple(taken))
+
+    def _follow(self, arrays: Sequence[Any]) -> None:
+        """Have the shapes of these arrays, where those of before came with arrays and what lasts keeps its own.
+
+        Raises:
+            Error: shapes that do not agree.
+        """
+        rows = rows_of_arrays(self._model.inputs(self._options.name), arrays, self._brought)
+        shapes = {**self._options.shapes, **rows}
+        if shapes == self._options.shapes:
+            return
+        known = self._of_shapes.get(tuple(rows.values()))
+        if known is None:
+            options = replace(
+                self._options, shapes=shapes, config={**self._options.config, **self.config}
+            )
+            solved = SolvedDefinition(self._model, options)
+            for kept, kind in ((self.parameters, "parameter"), (self.state, "declared")):
+                forms = [(each.path, each.shape.memory()) for each in solved.tensors(kind)]
+                if forms != [(path, t.shape.memory()) for path, t in kept.tensors.items()]:
+                    return
+            inputs = [tensor for _, tensor in solved.cells("input")]
+            known = dict(
+                zip(SHAPED, (options, solved, solved.constants(), inputs, None), strict=True)
+            )
+        if self._bound is not None:
+            self._bound.release()
+        before = tuple(self._options.shapes[each] for each in self._brought)
+        self._of_shapes[before] = {each: vars(self)[each] for each in SHAPED}
+        if len(self._of_shapes) > SHAPES_KEPT:
+            del self._of_shapes[next(iter(self._of_shapes))]
+        vars(self).update(known)
 
     def _keep_lent(self, other: Session) -> None:
         """Leave parameters that further sessions share where they are, for a session of other inputs.
@@ -461,13 +499,23 @@ class Session:
     def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:
         """Replace parameters and state by those of a file; its notes. Runs go on as those of the session that wrote it.
 
-        Paths are equal after one common prefix. State of a file that has none begins with zeros.
+        Paths are equal after one common prefix. State of a file that has none begins with zeros. Where shapes come with
+        the first run, that run takes the values, and raises what is wrong with them.
 
         Raises:
             DataError: E0725 to E0729, E0761 (the file), E0760 (a path is missing), E0754 (a shape), E0758 (a type).
         """
         name = path_text(path)
         checkpoint = read(name)
+        with self.lock:
+            if self.__dict__.get("_waits") is None:
+                self._take_checkpoint(name, checkpoint)
+            else:
+                self._unread = name, checkpoint
+        return checkpoint.notes
+
+    def _take_checkpoint(self, name: str, checkpoint: Checkpoint) -> None:
+        """Replace parameters and state by those of a file of this name. Raises: DataError, as ``load``."""
         state = {
             path[len(STATE) :]: a for path, a in checkpoint.arrays.items() if path.startswith(STATE)
         }
@@ -485,7 +533,6 @@ class Session:
             if len(chosen) == 1:
                 self._clear()
             self.runs = int(runs) if runs.isdecimal() else 0
-        return checkpoint.notes
 
     @staticmethod
     def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str, Array]:
@@ -524,7 +571,7 @@ def _input(tensor: LastingTensor, values: Any) -> Array:
         raise DataError(
             "E0754",
             f"{tensor.path} has shape {dims} in this session, and the array given for it {array.shape}",
-            help="make a session for arrays of another shape",
+            help="batches may differ where `shapes` does not give them; other axes are those of the first run",
         )
     given_dtype = SUPPORTED[array.dtype]
     if given_dtype != tensor.dtype:

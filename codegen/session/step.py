@@ -200,6 +200,12 @@ class BoundRun:
         """Bind other arrays before the next run."""
         self._stamp = None
 
+    def release(self) -> None:
+        """Read back what a device has, for a run of other shapes on the same arrays."""
+        if self._copies is not None:
+            self._copies.keep(())
+        self.forget()
+
     def _sum(self, each: RankSum, named: Mapping[str, Array]) -> None:
         """Sum over ranks what a stage has computed, all arrays as one."""
         assert self._ranks is not None

@@ -507,9 +507,50 @@ def test_arrays_bring_the_shapes_that_are_not_given(module: Any) -> None:
     late.fit(x)
     assert late.parameters["layer_1.w"].shape == (6, 3), "axis 0 is the batch"
     assert (late(x) == module.session("mlp", {"x": "4|3"}, seed=1)(x)).all()
+
+
+@pytest.mark.parametrize("target", ["c", "numpy", "cuda-emulated"])
+def test_batches_of_several_sizes(module: Any, target: str) -> None:
+    """A session of the first batch refused every other one."""
+    x, t = arrays()
+    late = module.session("mlp", seed=1, target=target)
+    whole = late(x)
+    for count in (2, 4, 1, 2):
+        assert np.allclose(late(x[:count]), whole[:count], atol=1e-6)
     with pytest.raises(Error) as caught:
-        late(x[:2])
-    assert caught.value.code == "E0754"
+        late(x[:, :2])
+    assert caught.value.code == "E0754", "features are those of the parameters"
+    with pytest.raises(Error) as caught:
+        module.session("mlp", {"x": "4|3"}, target=target)(x[:2])
+    assert caught.value.code == "E0754", "a shape that is given holds"
+    one, other = (module.session("step", seed=1, target=each) for each in (target, "numpy"))
+    for _ in range(2):
+        for part in (slice(0, 3), slice(3, 4)):
+            assert np.allclose(one(x[part], t[part]), other(x[part], t[part]), atol=1e-6)
+    for path in one.parameters:
+        assert np.allclose(one.parameters[path], other.parameters[path], atol=1e-6)
+    with pytest.raises(Error) as caught:
+        one(x[:2], t[:3])
+    assert caught.value.code == "E0510"
+    assert one.runs == 4
+
+
+def test_a_checkpoint_is_loaded_before_the_first_run(module: Any, tmp_path: Path) -> None:
+    """It was refused, as no shape of a parameter was known."""
+    x, _ = arrays()
+    first = module.session("mlp", {"x": "4|3"}, seed=7)
+    said = first(x)
+    first.save(tmp_path / "mlp.safetensors")
+    late = module.session("mlp")
+    assert late.load(tmp_path / "mlp.safetensors")["seed"] == "7"
+    assert (late(x) == said).all()
+    assert late.runs == 2
+    narrow = module.session("mlp")
+    narrow.load(tmp_path / "mlp.safetensors")
+    for _ in range(2):
+        with pytest.raises(Error) as caught:
+            narrow(x[:, :2])
+        assert caught.value.code == "E0754"
 
 
 @pytest.mark.parametrize("head", ["x", "x: f64"])
