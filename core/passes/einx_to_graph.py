@@ -38,7 +38,7 @@ from ilang.core.ir.graph import (
 from ilang.core.ir.operation import Einsum, Operation, Sized, Terminal
 from ilang.core.ir.syntax import ElementKernel, Schedule
 from ilang.core.passes.einx.bodies import computed
-from ilang.core.passes.einx.building import EinxBuilder, LeafTensor
+from ilang.core.passes.einx.building import EinxBuilder, LeafTensor, dimensions, joined, parts
 from ilang.core.passes.einx.ellipses import repeat
 from ilang.core.passes.einx.fusing import FusedOperation, fuse
 from ilang.core.passes.einx.mapping import Along
@@ -297,7 +297,7 @@ class _Expansion:
         if op.kind == "id":
             return _identity(building, solved, values, node.output)
         tensors = [building.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
-        dims = building.dims(solved.outputs[0])
+        dims = dimensions(solved.outputs[0])
         target = building.wanted(dims)
         options = {option.name: option.value for option in node.form.options}
         return building.merged(computed(building, op, tensors, target, options), dims)
@@ -312,7 +312,7 @@ class _Expansion:
             ShapeError: E0503 (it takes another rank).
         """
         tensors = [b.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
-        dims = b.dims(solved.outputs[node.output])
+        dims = dimensions(solved.outputs[node.output])
         target = b.wanted(dims)
         along, marked = ([leaf for leaf in target if leaf.marked is m] for m in (False, True))
         ranks = [sum(leaf.marked for leaf in tensor.leaves) for tensor in tensors]
@@ -396,14 +396,15 @@ def _identity(b: EinxBuilder, solved: FusedOperation, values: Sequence[int], out
     for value, expression in zip(values, solved.inputs, strict=True):
         count = _pieces(expression)
         if set(range(place, place + count)) & set(wanted):
-            parts = b.parts(value, b.dims(expression))
-            pieces += [part for n, part in enumerate(parts, place) if n in wanted]
+            every = parts(b, value, dimensions(expression))
+            pieces += [part for n, part in enumerate(every, place) if n in wanted]
         else:
             b.noted(value, expression)
         place += count
     rest = iter(pieces)
-    return b.joined(
-        b.dims(solved.outputs[output]),
+    return joined(
+        b,
+        dimensions(solved.outputs[output]),
         lambda dims: b.merged(b.copied(next(rest), b.wanted(dims)), dims),
     )
 

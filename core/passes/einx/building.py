@@ -115,7 +115,7 @@ class EinxBuilder:
         Raises:
             MeaningError: E0227 (a concatenation).
         """
-        return self.split(value, self.dims(expression))
+        return self.split(value, dimensions(expression))
 
     def split(self, value: int, dims: Sequence[_Dim]) -> LeafTensor:
         """A value whose dimensions are compositions, as leaves."""
@@ -125,34 +125,37 @@ class EinxBuilder:
             inner = _members(dim)
             source.append(tuple(range(len(flat), len(flat) + len(inner))))
             flat += inner
-        leaves = tuple(self._leaf(dim) for dim in flat)
+        leaves = tuple(self.leaf(dim) for dim in flat)
         if any(len(group) != 1 for group in source):
             target = tuple((n,) for n in range(len(flat)))
-            value = self._view(value, leaves, tuple(source), target, dims)
+            value = self.view(value, leaves, tuple(source), target, dims)
         self.note(value, leaves)
         return LeafTensor(value, leaves)
 
-    def dims(self, expression: einx.Expression) -> list[_Dim]:
-        """The dimensions of an expression, brackets noted."""
-        dims: list[_Dim] = []
-        for item in expression.items:
-            dims += _marked(item, False)
-        return dims
-
     def noted(self, value: int, expression: einx.Expression) -> None:
         """Add the constraints that an expression has on the dimensions of a value that is not read."""
-        amounts = tuple(self._amount(dim.item) for dim in self.dims(expression))
-        spans = tuple(dim.item.span for dim in self.dims(expression))
+        items = [dim.item for dim in dimensions(expression)]
+        amounts = tuple(_amount(item, self.sizes) for item in items)
+        spans = tuple(item.span for item in items)
         self.sized.append(Sized(value, "dims", amounts, self.scope, spans, self.span))
 
-    def _leaf(self, dim: _Dim) -> LeafDimension:
+    def leaf(self, dim: _Dim) -> LeafDimension:
+        """A dimension that is one axis: the key of a name in brackets is another one where it stands again.
+
+        The key of a number is the same for one that is written once, wherever it stands.
+        """
         item = dim.item
         match item:
             case einx.Axis():
-                key = self._again(item.name) if dim.marked else item.name
+                again = dim.marked and item.name in self.marked
+                self.marked |= {item.name} if dim.marked else set()
+                key = self.keys.fresh(item.name) if again else item.name
                 return LeafDimension(key, item.name, None, dim.marked, item.span)
             case einx.UnnamedAxis():
-                return LeafDimension(self._number(item), None, item.size, dim.marked, item.span)
+                place = (item.place, item.at)
+                if place not in self.numbers:
+                    self.numbers[place] = self.keys.fresh(f"n{item.size}")
+                return LeafDimension(self.numbers[place], None, item.size, dim.marked, item.span)
             case _:
                 raise MeaningError(
                     "E0227",
@@ -161,21 +164,7 @@ class EinxBuilder:
                     "split the tensor with einx.id first, or join the results",
                 )
 
-    def _again(self, name: str) -> str:
-        """The key of an axis in brackets: its name, and where it stands again, another one."""
-        if name in self.marked:
-            return self.keys.fresh(name)
-        self.marked.add(name)
-        return name
-
-    def _number(self, item: einx.UnnamedAxis) -> str:
-        """The key of a number: the same for one that is written once, wherever it stands."""
-        place = (item.place, item.at)
-        if place not in self.numbers:
-            self.numbers[place] = self.keys.fresh(f"n{item.size}")
-        return self.numbers[place]
-
-    def _view(
+    def view(
         self,
         value: int,
         leaves: Sequence[LeafDimension],
@@ -183,6 +172,7 @@ class EinxBuilder:
         target: tuple[tuple[int, ...], ...],
         dims: Sequence[_Dim],
     ) -> int:
+        """A view of a value, as text of ``dims``, over axes that are leaves."""
         axes = tuple(graph.Axis(leaf.key, self.size(leaf), leaf.span) for leaf in leaves)
         span = dims[0].item.span.to(dims[-1].item.span) if dims else self.span
         text = " ".join(einx.item_text(dim.item) for dim in dims)
@@ -204,11 +194,11 @@ class EinxBuilder:
             first = sum(map(len, target))
             target.append(tuple(range(first, first + count)))
         source = tuple((n,) for n in range(len(tensor.leaves)))
-        return self._view(tensor.value, tensor.leaves, source, tuple(target), dims)
+        return self.view(tensor.value, tensor.leaves, source, tuple(target), dims)
 
     def wanted(self, dims: Sequence[_Dim]) -> tuple[LeafDimension, ...]:
         """The leaves of dimensions that are to be made."""
-        return tuple(self._leaf(inner) for dim in dims for inner in _members(dim))
+        return tuple(self.leaf(inner) for dim in dims for inner in _members(dim))
 
     # -- assignments -------------------------------------------------------------------------------------------------
 
@@ -282,26 +272,10 @@ class EinxBuilder:
     ) -> graph.Assignment:
         number = _numbered(axes)
         index = tuple(axis_index(number[leaf.key]) for leaf in target)
-        reads = tuple(self._read(each, number, skips) for each in operands)
-        return graph.Assignment(
-            self._axes(number, axes), index, reads, scalar, acc, None, self.text, self.span
-        )
-
-    def _axes(
-        self, number: Mapping[str, int], leaves: Sequence[LeafDimension]
-    ) -> tuple[graph.Axis, ...]:
-        first = {leaf.key: leaf for leaf in reversed(leaves)}
-        return tuple(graph.Axis(key, self.size(first[key]), first[key].span) for key in number)
-
-    def _read(self, tensor: LeafTensor, number: Mapping[str, int], skips: bool) -> graph.Read:
-        index = tuple(
-            axis_index(number[leaf.key])
-            if leaf.key in number and leaf.position is None
-            else Affine((), leaf.position or 0)
-            for leaf in tensor.leaves
-        )
-        spans = tuple(leaf.span for leaf in tensor.leaves)
-        return graph.Read(tensor.value, index, skips, spans, self.span)
+        reads = tuple(_read(each, number, skips, self.span) for each in operands)
+        first = {leaf.key: leaf for leaf in reversed(axes)}
+        loops = tuple(graph.Axis(key, self.size(first[key]), first[key].span) for key in number)
+        return graph.Assignment(loops, index, reads, scalar, acc, None, self.text, self.span)
 
     def _tie(
         self, value: int, axes: Sequence[LeafDimension], operands: Sequence[LeafTensor]
@@ -348,123 +322,140 @@ class EinxBuilder:
             return LeafTensor(tensor.value, tuple(target))
         return self.assign(target, [self.kept(tensor, keys)], Operand(0))
 
-    # -- concatenations ----------------------------------------------------------------------------------------------
 
-    def parts(self, value: int, dims: list[_Dim]) -> list[LeafTensor]:
-        """The parts of a tensor, in order, all of whose dimensions are leaves."""
-        value, dims = self._opened(value, dims)
-        place = next(
-            (n for n, dim in enumerate(dims) if isinstance(dim.item, einx.Concatenation)), None
-        )
-        if place is None:
-            return [self.split(value, dims)]
-        joined = dims[place].item
-        assert isinstance(joined, einx.Concatenation)
-        parts: list[LeafTensor] = []
-        for number, part in enumerate(joined.items):
-            sliced = self._slice(value, dims, place, number)
-            parts += self.parts(sliced, [*dims[:place], _Dim(part, False), *dims[place + 1 :]])
-        return parts
+def dimensions(expression: einx.Expression) -> list[_Dim]:
+    """The dimensions of an expression, brackets noted."""
+    return [dim for item in expression.items for dim in _marked(item, False)]
 
-    def _opened(self, value: int, dims: list[_Dim]) -> tuple[int, list[_Dim]]:
-        """A value in which no concatenation stands inside a composition."""
-        holding = [
-            dim
-            for dim in dims
-            if len(members := _members(dim)) > 1
-            and any(isinstance(each.item, einx.Concatenation) for each in members)
-        ]
-        if not holding:
-            return value, dims
-        flat: list[_Dim] = []
-        source: list[tuple[int, ...]] = []
-        for dim in dims:
-            inner = _members(dim) if dim in holding else [dim]
-            source.append(tuple(range(len(flat), len(flat) + len(inner))))
-            flat += inner
-        leaves = [self._whole(dim) for dim in flat]
-        target = tuple((n,) for n in range(len(flat)))
-        return self._view(value, leaves, tuple(source), target, dims), flat
 
-    def _whole(self, dim: _Dim) -> LeafDimension:
-        """A dimension as one axis, whatever it is made of."""
-        if isinstance(dim.item, einx.Axis | einx.UnnamedAxis):
-            return self._leaf(dim)
-        return LeafDimension(self.keys.fresh("joined"), None, None, dim.marked, dim.item.span)
+def parts(b: EinxBuilder, value: int, dims: list[_Dim]) -> list[LeafTensor]:
+    """The parts of a tensor, in order, all of whose dimensions are leaves."""
+    value, dims = _opened(b, value, dims)
+    place = next(
+        (n for n, dim in enumerate(dims) if isinstance(dim.item, einx.Concatenation)), None
+    )
+    if place is None:
+        return [b.split(value, dims)]
+    joined = dims[place].item
+    assert isinstance(joined, einx.Concatenation)
+    every: list[LeafTensor] = []
+    for number, part in enumerate(joined.items):
+        sliced = _slice(b, value, dims, place, number)
+        every += parts(b, sliced, [*dims[:place], _Dim(part, False), *dims[place + 1 :]])
+    return every
 
-    def _slice(self, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
-        joined = dims[place].item
-        assert isinstance(joined, einx.Concatenation)
-        labels, names = self._labels(dims, joined)
-        given: list[str | tuple[str, ...]] = [*labels]
-        given[place] = tuple(names)
-        kept = [*labels[:place], names[part], *labels[place + 1 :]]
-        spec = _spec([given], kept, self.span, _spans(dims, joined, labels, names))
-        slice_ = self.add(Operation((value,), Operand(0), "+", Einsum(spec), spec.text, self.span))
-        amounts = tuple(map(self._amount, joined.items))
-        spans = tuple(each.span for each in joined.items)
-        self.sized.append(
-            Sized(slice_, "labels", amounts, self.scope, spans, joined.span, tuple(names))
-        )
-        return slice_
 
-    @staticmethod
-    def _labels(dims: Sequence[_Dim], joined: einx.Concatenation) -> tuple[list[str], list[str]]:
-        """Names for dimensions, and for the parts of one that is a concatenation."""
-        unique = Names()
+def _opened(b: EinxBuilder, value: int, dims: list[_Dim]) -> tuple[int, list[_Dim]]:
+    """A value in which no concatenation stands inside a composition."""
+    holding = [
+        dim
+        for dim in dims
+        if len(members := _members(dim)) > 1
+        and any(isinstance(each.item, einx.Concatenation) for each in members)
+    ]
+    if not holding:
+        return value, dims
+    flat: list[_Dim] = []
+    source: list[tuple[int, ...]] = []
+    for dim in dims:
+        inner = _members(dim) if dim in holding else [dim]
+        source.append(tuple(range(len(flat), len(flat) + len(inner))))
+        flat += inner
+    leaves = [_whole(b, dim) for dim in flat]
+    target = tuple((n,) for n in range(len(flat)))
+    return b.view(value, leaves, tuple(source), target, dims), flat
 
-        def label(item: einx.Item, other: str) -> str:
-            return unique.fresh(item.name if isinstance(item, einx.Axis) else other)
 
-        names = [label(part, "part") for part in joined.items]
-        return [label(dim.item, "d") for dim in dims], names
+def _whole(b: EinxBuilder, dim: _Dim) -> LeafDimension:
+    """A dimension as one axis, whatever it is made of."""
+    if isinstance(dim.item, einx.Axis | einx.UnnamedAxis):
+        return b.leaf(dim)
+    return LeafDimension(b.keys.fresh("joined"), None, None, dim.marked, dim.item.span)
 
-    def _amount(self, item: einx.Item) -> Amount:
-        """The size of a dimension or of a part of one, over names; None where it is found from others."""
-        match item:
-            case einx.Axis():
-                return self.sizes.get(item.name, item.name)
-            case einx.UnnamedAxis():
-                return item.size
-            case einx.Composition():
-                parts = tuple(self._amount(each) for each in item.items)
-                known = tuple(part for part in parts if isinstance(part, str | int))
-                return known if len(known) == len(parts) else None
-            case _:
-                return None
 
-    def joined(self, dims: list[_Dim], piece: Callable[[list[_Dim]], int]) -> int:
-        """A tensor of these dimensions, concatenations put together from pieces; ``piece`` gives the next."""
-        flat = [each for dim in dims for each in _members(dim)] if _holds(dims) else dims
-        place = next(
-            (n for n, dim in enumerate(flat) if isinstance(dim.item, einx.Concatenation)), None
-        )
-        if place is None:
-            return piece(dims)
-        item = flat[place].item
-        assert isinstance(item, einx.Concatenation)
-        values = [
-            self.joined([*flat[:place], _Dim(part, False), *flat[place + 1 :]], piece)
-            for part in item.items
-        ]
-        labels, names = self._labels(flat, item)
-        result: list[str | tuple[str, ...]] = [*labels]
-        result[place] = tuple(names)
-        given = [[*labels[:place], name, *labels[place + 1 :]] for name in names]
-        spec = _spec(given, result, self.span, _spans(flat, item, labels, names))
-        value = self.add(
-            Operation(tuple(values), _first(len(values)), "+", Einsum(spec), spec.text, self.span)
-        )
-        if len(flat) == len(dims):
-            return value
-        leaves = tuple(self._whole(dim) for dim in flat)
-        return self.merged(LeafTensor(value, leaves), dims)
+def _slice(b: EinxBuilder, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
+    joined = dims[place].item
+    assert isinstance(joined, einx.Concatenation)
+    labels, names = _labels(dims, joined)
+    given: list[str | tuple[str, ...]] = [*labels]
+    given[place] = tuple(names)
+    kept = [*labels[:place], names[part], *labels[place + 1 :]]
+    spec = _spec([given], kept, b.span, _spans(dims, joined, labels, names))
+    slice_ = b.add(Operation((value,), Operand(0), "+", Einsum(spec), spec.text, b.span))
+    amounts = tuple(_amount(each, b.sizes) for each in joined.items)
+    spans = tuple(each.span for each in joined.items)
+    b.sized.append(Sized(slice_, "labels", amounts, b.scope, spans, joined.span, tuple(names)))
+    return slice_
+
+
+def _labels(dims: Sequence[_Dim], joined: einx.Concatenation) -> tuple[list[str], list[str]]:
+    """Names for dimensions, and for the parts of one that is a concatenation."""
+    unique = Names()
+
+    def label(item: einx.Item, other: str) -> str:
+        return unique.fresh(item.name if isinstance(item, einx.Axis) else other)
+
+    names = [label(part, "part") for part in joined.items]
+    return [label(dim.item, "d") for dim in dims], names
+
+
+def _amount(item: einx.Item, sizes: Mapping[str, int]) -> Amount:
+    """The size of a dimension or of a part of one, over names; None where it is found from others."""
+    match item:
+        case einx.Axis():
+            return sizes.get(item.name, item.name)
+        case einx.UnnamedAxis():
+            return item.size
+        case einx.Composition():
+            parts = tuple(_amount(each, sizes) for each in item.items)
+            known = tuple(part for part in parts if isinstance(part, str | int))
+            return known if len(known) == len(parts) else None
+        case _:
+            return None
+
+
+def joined(b: EinxBuilder, dims: list[_Dim], piece: Callable[[list[_Dim]], int]) -> int:
+    """A tensor of these dimensions, concatenations put together from pieces; ``piece`` gives the next."""
+    flat = [each for dim in dims for each in _members(dim)] if _holds(dims) else dims
+    place = next(
+        (n for n, dim in enumerate(flat) if isinstance(dim.item, einx.Concatenation)), None
+    )
+    if place is None:
+        return piece(dims)
+    item = flat[place].item
+    assert isinstance(item, einx.Concatenation)
+    values = [
+        joined(b, [*flat[:place], _Dim(part, False), *flat[place + 1 :]], piece)
+        for part in item.items
+    ]
+    labels, names = _labels(flat, item)
+    result: list[str | tuple[str, ...]] = [*labels]
+    result[place] = tuple(names)
+    given = [[*labels[:place], name, *labels[place + 1 :]] for name in names]
+    spec = _spec(given, result, b.span, _spans(flat, item, labels, names))
+    value = b.add(
+        Operation(tuple(values), _first(len(values)), "+", Einsum(spec), spec.text, b.span)
+    )
+    if len(flat) == len(dims):
+        return value
+    leaves = tuple(_whole(b, dim) for dim in flat)
+    return b.merged(LeafTensor(value, leaves), dims)
 
 
 def _numbered(leaves: Sequence[LeafDimension]) -> dict[str, int]:
     """The axes of an assignment by key."""
     keys = dict.fromkeys(leaf.key for leaf in leaves)
     return {key: n for n, key in enumerate(keys)}
+
+
+def _read(tensor: LeafTensor, number: Mapping[str, int], skips: bool, span: Span) -> graph.Read:
+    index = tuple(
+        axis_index(number[leaf.key])
+        if leaf.key in number and leaf.position is None
+        else Affine((), leaf.position or 0)
+        for leaf in tensor.leaves
+    )
+    return graph.Read(tensor.value, index, skips, tuple(leaf.span for leaf in tensor.leaves), span)
 
 
 def _lookups(
