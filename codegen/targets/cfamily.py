@@ -8,7 +8,7 @@ from functools import partial
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.calculus.affine import Affine, Within, at_least_0
+from ilang.core.calculus.affine import Affine, Within, at_least_0, left
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.kernel import For, Kernel, Program, Variable
 from ilang.core.ir.scalar import (
@@ -135,7 +135,7 @@ class KernelNames:
     def bound(self, bound: Within, variable: int) -> str:
         """The iteration at which a loop begins or ends; 0 or less where it is before the first one."""
         index, step = bound.limit(variable)
-        part, more = index.left(), step - 1
+        part, more = left(index), step - 1
         if part is None or not part[0].variables():
             text = self.index(index + more)
             return text if step == 1 else f"({text}) / {step}"

@@ -8,7 +8,7 @@ from ilang.codegen.targets import c_scalar
 from ilang.codegen.targets.braces import braced
 from ilang.codegen.targets.cfamily import Spelling
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, divided
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import VectorAccess
 from ilang.core.ir.ids import BufferId, VariableId
@@ -38,7 +38,7 @@ def vector(
     row = program.sizes[buffer.dims[-1]].fixed if 1 < len(index) else 0
     if row is not None and row % count == 0 and _is_multiple(last, count):
         extents = [*map(spelling.size, buffer.dims[:-1]), str(row // count)]
-        vectors = last.divided(count)
+        vectors = divided(last, count)
         position = spelling.linear(extents, (*index[:-1], vectors))
     else:
         position = spelling.position(number, index)

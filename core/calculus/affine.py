@@ -81,22 +81,15 @@ class Affine:
 
     __rmul__ = __mul__
 
-    def divided(self, divisor: int) -> Affine:
-        """The quotient of an affine function of variables alone whose numbers are all multiples of a number."""
-        assert self.is_multiple(divisor)
-        assert not self.sizes
-        assert not self.looked
-        return Affine(tuple((c // divisor, axis) for c, axis in self.terms), self.offset // divisor)
-
     def substituted(self, place: Mapping[Any, Affine]) -> Affine:
         """The expression in which expressions stand for some variables, also where elements are looked up."""
-        looking = self.looking(lambda part: part.substituted(place))
+        moved = looking(self, lambda part: part.substituted(place))
         if place.keys().isdisjoint(self.variables()):
-            return looking
+            return moved
         whole = self.axis()
         if whole is not None:
             return place[whole]
-        total = Affine((), self.offset, self.window, self.sizes, looking.looked)
+        total = Affine((), self.offset, self.window, self.sizes, moved.looked)
         for c, variable in self.terms:
             instead = place.get(variable) or axis_index(variable)
             total = replace(total + c * instead, window=total.window or instead.window)
@@ -111,36 +104,11 @@ class Affine:
     def renamed(self, names: Mapping[int, int]) -> Affine:
         """The same index over other axes: ``names`` has the new number of each."""
         terms = tuple((coefficient, names[axis]) for coefficient, axis in self.terms)
-        return replace(self.looking(lambda part: part.renamed(names)), terms=terms)
-
-    def resized(self, numbers: Mapping[int, int] | Sequence[int]) -> Affine:
-        """The same index over other sizes: ``numbers`` has the new number of each."""
-        sizes = tuple((c, numbers[size]) for c, size in self.sizes)
-        return replace(self, sizes=sizes) if sizes else self
-
-    def looking(self, change: Callable[[Affine], Affine]) -> Affine:
-        """The same index, its parts looked up at changed indices."""
-        if not self.looked:
-            return self
-        looked = tuple(
-            (c, replace(each, index=tuple(map(change, each.index)))) for c, each in self.looked
-        )
-        return replace(self, looked=looked)
+        return replace(looking(self, lambda part: part.renamed(names)), terms=terms)
 
     def without(self, variables: Collection[int]) -> Affine:
         """The expression where some variables are 0; what is looked up stays."""
         return replace(self, terms=tuple(term for term in self.terms if term[1] not in variables))
-
-    def positive(self) -> Affine:
-        """The terms and sizes with coefficients above 0, without the offset."""
-        return Affine(
-            tuple(each for each in self.terms if 0 < each[0]),
-            sizes=tuple(each for each in self.sizes if 0 < each[0]),
-        )
-
-    def outermost_first(self) -> Affine:
-        """The same expression, its terms from the last one to the first."""
-        return replace(self, terms=self.terms[::-1])
 
     # -- questions -----------------------------------------------------------------------------------------------------
 
@@ -168,54 +136,20 @@ class Affine:
         """The value where variables have values, any other 0, apart from sizes and from what is looked up."""
         return self.offset + sum(c * values.get(axis, 0) for c, axis in self.terms)
 
-    def lookups(self) -> Iterator[Looked]:
-        """Every element that the index rests on, those first that others rest on."""
-        for _, each in self.looked:
-            for part in each.index:
-                yield from part.lookups()
-            yield each
-
     def rests_on(self) -> set[int]:
         """The axes, or variables, of which the index is no affine function: what is looked up is found by them."""
         if not self.looked:
             return set()
-        return {axis for each in self.lookups() for part in each.index for _, axis in part.terms}
+        return {axis for each in lookups((self,)) for part in each.index for _, axis in part.terms}
 
     def axes(self) -> set[int]:
         """Every axis, or variable, that the index depends on."""
         axes = {axis for _, axis in self.terms}
         return axes | self.rests_on() if self.looked else axes
 
-    def canonical(self) -> Hashable:
-        """One value for all expressions that are equal whatever the variables are: the order of terms is left out."""
-        once = self.merged()
-        return frozenset(once.terms), once.offset, frozenset(once.sizes), frozenset(once.looked)
-
-    def left(self) -> tuple[Affine, int] | None:
-        """Of what is left of a dimension from an index on, ``n - i``: that index, and the size; None of anything else.
-
-        Loops over a last block run so often: ``n_j - 64j`` gives ``64j`` and ``n_j``.
-        """
-        positive = [size for c, size in self.sizes if 0 < c]
-        if len(positive) != 1 or (1, *positive) not in self.sizes:
-            return None
-        (size,) = positive
-        start = size_value(size) - self
-        return (start, size) if start.is_natural() else None
-
     def constant(self) -> int | None:
         """The number that it is, whatever runs; None where it depends on anything."""
         return None if self.terms or self.sizes or self.looked else self.offset
-
-    def is_whole(self) -> bool:
-        """Whether the index is one axis, so that it walks the whole dimension and never leaves it."""
-        return self.axis() is not None
-
-    def is_inside(self) -> bool:
-        """Whether the index is known to stay in the dimension that it is of: position 0, an axis, one looked up."""
-        if self == Affine(()) or self.is_whole():
-            return True
-        return replace(self, looked=()) == Affine(()) and [c for c, _ in self.looked] == [1]
 
     def is_natural(self) -> bool:
         """Whether it is known to be 0 or more, since nothing in it is negative."""
@@ -249,11 +183,6 @@ class Affine:
         least = (-self).minimum(extents)
         return None if least is None else -least
 
-    def greatest(self, extents: Mapping[Any, int | None]) -> int | None:
-        """The greatest value as a number, of what is never negative; None where it may be, or that is not known."""
-        most = self.maximum(extents) if self.is_natural() else None
-        return None if most is None else most.constant()
-
 
 @record
 class Looked:
@@ -276,6 +205,83 @@ def axis_index(axis: int) -> Affine:
 def size_value(size: int) -> Affine:
     """The extent of a size number as an expression."""
     return Affine((), sizes=((1, size),))
+
+
+def looking(index: Affine, change: Callable[[Affine], Affine]) -> Affine:
+    """The same index, its parts looked up at changed indices."""
+    if not index.looked:
+        return index
+    looked = tuple(
+        (c, replace(each, index=tuple(map(change, each.index)))) for c, each in index.looked
+    )
+    return replace(index, looked=looked)
+
+
+def resized(index: Affine, numbers: Mapping[int, int] | Sequence[int]) -> Affine:
+    """The same index over other sizes: ``numbers`` has the new number of each."""
+    sizes = tuple((c, numbers[size]) for c, size in index.sizes)
+    return replace(index, sizes=sizes) if sizes else index
+
+
+def divided(index: Affine, divisor: int) -> Affine:
+    """The quotient of an affine function of variables alone whose numbers are all multiples of a number."""
+    assert index.is_multiple(divisor)
+    assert not index.sizes
+    assert not index.looked
+    return Affine(tuple((c // divisor, axis) for c, axis in index.terms), index.offset // divisor)
+
+
+def positive(index: Affine) -> Affine:
+    """The terms and sizes with coefficients above 0, without the offset."""
+    return Affine(
+        tuple(each for each in index.terms if 0 < each[0]),
+        sizes=tuple(each for each in index.sizes if 0 < each[0]),
+    )
+
+
+def outermost_first(index: Affine) -> Affine:
+    """The same expression, its terms from the last one to the first."""
+    return replace(index, terms=index.terms[::-1])
+
+
+def canonical(index: Affine) -> Hashable:
+    """One value for all expressions that are equal whatever the variables are: the order of terms is left out."""
+    once = index.merged()
+    return frozenset(once.terms), once.offset, frozenset(once.sizes), frozenset(once.looked)
+
+
+def left(index: Affine) -> tuple[Affine, int] | None:
+    """Of what is left of a dimension from an index on, ``n - i``: that index, and the size; None of anything else.
+
+    Loops over a last block run so often: ``n_j - 64j`` gives ``64j`` and ``n_j``.
+    """
+    sizes = [size for c, size in index.sizes if 0 < c]
+    if len(sizes) != 1 or (1, *sizes) not in index.sizes:
+        return None
+    (size,) = sizes
+    start = size_value(size) - index
+    return (start, size) if start.is_natural() else None
+
+
+def greatest(index: Affine, extents: Mapping[Any, int | None]) -> int | None:
+    """The greatest value as a number, of what is never negative; None where it may be, or that is not known."""
+    most = index.maximum(extents) if index.is_natural() else None
+    return None if most is None else most.constant()
+
+
+def lookups(index: Iterable[Affine]) -> Iterator[Looked]:
+    """Every element that the parts of an index rest on, those first that others rest on."""
+    for part in index:
+        for _, each in part.looked:
+            yield from lookups(each.index)
+            yield each
+
+
+def is_inside(index: Affine) -> bool:
+    """Whether an index is known to stay in the dimension that it is of: position 0, an axis, one looked up."""
+    if index.axis() is not None:
+        return True
+    return replace(index, looked=()) == Affine(()) and [c for c, _ in index.looked] in ([], [1])
 
 
 def variables_of(index: Iterable[Affine]) -> set[int]:
@@ -314,7 +320,7 @@ def _merged(terms: tuple[tuple[int, T], ...]) -> tuple[tuple[int, T], ...]:
 
 def sides(index: Affine) -> tuple[Affine, Affine]:
     """The lesser and the greater side of a condition that an index is at least 0, neither with a minus sign."""
-    less, more = (-index).positive(), index.positive()
+    less, more = positive(-index), positive(index)
     return less + max(-index.offset, 0), more + max(index.offset, 0)
 
 
@@ -325,12 +331,10 @@ def at_least_0(index: Affine) -> tuple[Affine, str, Affine]:
     """
     if index.looked:
         return index, ">=", Affine(())
-    more, less = index.positive(), (-index).positive()
-    if less == Affine(()):
-        return more, ">=", Affine((), -index.offset)
-    if index.offset < 0:
-        return less + (-index.offset - 1), "<", more
-    return less, "<=", more + index.offset
+    less, more = sides(index)
+    if less.constant() is not None:
+        return positive(index), ">=", Affine((), -index.offset)
+    return (less - 1, "<", more) if index.offset < 0 else (less, "<=", more)
 
 
 @record
@@ -361,7 +365,7 @@ class Within:
 
 def before(variable: int, end: Affine, step: int = 1) -> Within:
     """The condition that an iteration is before ``ceil(end / step)``: of one dimension where its size says so."""
-    part = end.left()
+    part = left(end)
     if part is None:
         return Within(end - 1 - step * axis_index(variable), None)
     start, size = part
@@ -392,5 +396,5 @@ def interval(
 def inside(index: Iterable[Affine], dims: Iterable[int]) -> tuple[Within, ...]:
     """The conditions that the indices of an element are inside its dimensions, where that is not known."""
     return tuple(
-        Within(part, size) for part, size in zip(index, dims, strict=True) if not part.is_inside()
+        Within(part, size) for part, size in zip(index, dims, strict=True) if not is_inside(part)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within, variables_of
+from ilang.core.calculus.affine import Affine, Within, lookups, variables_of
 from ilang.core.check import cpu, outline
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
@@ -268,7 +268,7 @@ class _Verifier:
 
     def _lookups(self, part: Affine) -> None:
         """Verify that an index looks up elements of arrays of integers that this kernel does not write."""
-        for each in part.lookups():
+        for each in lookups((part,)):
             buffer = self.program.buffers[each.source]
             self.demand(buffer.dtype in INTEGERS, "what is looked up is an integer")
             self.demand(each.source not in self.written, "what is looked up is written before")

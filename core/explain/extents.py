@@ -90,7 +90,7 @@ def _computed(solved: Solved, sizes: Sequence[Size], value: int) -> Iterator[str
                     for operand, parts in each.reads
                 ]
                 into = index(value, each.target, len(node.operands) in each.beyond)
-                plain = all(part.is_whole() for part in each.target)
+                plain = all(part.axis() is not None for part in each.target)
                 yield _loops(axes, reads) + ("" if plain else f" into {into}")
 
 

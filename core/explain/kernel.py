@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within, at_least_0, interval
+from ilang.core.calculus.affine import Affine, Within, at_least_0, interval, left
 from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, ThreadEstimate, Transpose
@@ -416,7 +416,7 @@ class KernelLoops:
         """The number of the iteration at which a loop, or a part of one, begins or ends."""
         index, step = bound.limit(variable)
         text = self._affine(index)
-        if (part := index.left()) and part[0].variables():
+        if (part := left(index)) and part[0].variables():
             text = f"{self._end(part[1])} - ({self._affine(part[0])})"
         if step == 1:
             return text

@@ -33,7 +33,7 @@ def projection_row(
     for axis in range(len(axes)):
         dims = [str(d) for d, part in enumerate(index) if axis in part.variables()]
         cells.append(",".join(dims) or "·")
-    whole = all(part.is_whole() for part in index)
+    whole = all(part.axis() is not None for part in index)
     return ProjectionRow(
         tensor, "" if whole else subscript(index, axes, size, source), tuple(cells)
     )

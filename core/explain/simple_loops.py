@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, looking
 from ilang.core.dtype import FLOATS
 from ilang.core.explain.expression import affine_terms, affine_text, size_text
 from ilang.core.explain.formulas import DEEPEST, fresh_letter
@@ -481,7 +481,7 @@ class _Simple(KernelLoops):
             under = "" if share.denominator == 1 else f"/{share.denominator}"
             self.words.append(f"{self.letters[variable]}{under}")
             terms.append((share.numerator, len(self.words) - 1))
-        return replace(index.looking(self._in_letters), terms=tuple(terms))
+        return replace(looking(index, self._in_letters), terms=tuple(terms))
 
 
 def _shown_texts(lines: Sequence[LoopLine]) -> list[tuple[int, str, str]]:

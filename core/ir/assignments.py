@@ -23,7 +23,7 @@ def reindexed(node: Assignment, place: Mapping[int, Affine]) -> Assignment:
 def substituted(part: Affine, place: Mapping[int, Affine]) -> Affine:
     """An index in which some axes are indices themselves: what was no axis alone stays no axis alone."""
     moved = part.substituted(place)
-    return moved if part.is_whole() else replace(moved, window=True)
+    return moved if part.axis() is not None else replace(moved, window=True)
 
 
 def whole_index(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, lookups
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import MatrixProduct, SwapBuffers
 from ilang.core.ir.ids import BufferId, VariableId
@@ -151,9 +151,7 @@ def _listed(s: ir.Statement) -> Iterator[Access]:
             indices.append(part.index)
         elif isinstance(part, Select):
             indices += [each.index for each in part.within]
-    for index in indices:
-        if index.looked:
-            yield from ((BufferId(each.source), each.index) for each in index.lookups())
+    yield from ((BufferId(each.source), each.index) for each in lookups(indices))
 
 
 def accesses(body: Sequence[ir.Statement]) -> Iterator[Access]:

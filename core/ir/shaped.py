@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Looked, Within
+from ilang.core.calculus.affine import Affine, Looked, Within, lookups
 from ilang.core.calculus.extent import Extent, quotient
 from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
 from ilang.core.ir.ids import ValueId
@@ -228,7 +228,7 @@ class Assignment:
     def lookups(self) -> tuple[Looked, ...]:
         """The elements that are looked up, each once, in order."""
         looking = [index for index in self.indices() if index.looked]
-        return tuple(dict.fromkeys(each for index in looking for each in index.lookups()))
+        return tuple(dict.fromkeys(lookups(looking)))
 
     @once
     def values(self) -> tuple[ValueId, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, variables_of
+from ilang.core.calculus.affine import Affine, Within, lookups, variables_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
@@ -153,7 +153,7 @@ class _Mentions:
     def _index(self, index: Sequence[Affine]) -> None:
         self.variables |= variables_of(index)
         self.sizes |= {size for part in index for _, size in part.sizes}
-        for each in (each for part in index for each in part.lookups()):
+        for each in lookups(index):
             source = BufferId(each.source)
             self.buffers.add(source)
             self.looked.add((source, each.size))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from math import gcd
 
-from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.calculus.affine import Affine, axis_index, canonical
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.rewriting import reads_of
@@ -234,4 +234,4 @@ def _split(
     index = index.merged()
     around = index.without({variable, *inside})
     moving = [(c, number) for c, number in index.steps() if number in inside]
-    return index.coefficient(variable), (around - around.offset).canonical(), index.offset, moving
+    return index.coefficient(variable), canonical(around - around.offset), index.offset, moving

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Looked, Within
+from ilang.core.calculus.affine import Affine, Looked, Within, resized
 from ilang.core.ir.graph import Assignment, Axis
 from ilang.core.ir.scalar import Position, Scalar
 from ilang.core.record import mapped, record, replace
@@ -54,7 +54,7 @@ class CountedAxes:
         """A scalar whose positions are along those axes, and whose extents are sizes."""
 
         def count(leaf: Position) -> Position:
-            return replace(leaf, index=self.index(leaf.index).resized(self.extents))
+            return replace(leaf, index=resized(self.index(leaf.index), self.extents))
 
         return mapped(scalar, Position, count)
 

@@ -213,7 +213,7 @@ def _outside(nest: Nest, index: Affine, home: Container[Loop]) -> list[tuple[int
 
 def _begin(reader: Frame, index: Affine) -> Affine:
     """An index where all loops of the reader are at their first iteration."""
-    begin = replace(index.without(index.variables()), window=not index.is_whole())
+    begin = replace(index.without(index.variables()), window=index.axis() is None)
     for c, axis in index.steps():
         if axis in reader.origin:
             origin = reader.origin[axis].index

@@ -14,7 +14,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations, dropwhile, takewhile
 from math import prod
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index, canonical
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.schedule import Plan
@@ -145,7 +145,7 @@ class _Forms:
         """The element of a value at an index over so many axes."""
         node = self.shaped.nodes[value]
         if value not in self.inside or not isinstance(node, Assignment) or node.base is not None:
-            return value, tuple(part.canonical() for part in index)
+            return value, tuple(canonical(part) for part in index)
         self.left -= 1
         if self.left < 0:
             return object()  # which is like nothing else
@@ -169,7 +169,7 @@ class _Forms:
 
 
 def _conditions(guards: Sequence[Within], place: Mapping[int, Affine]) -> Hashable:
-    return frozenset((each.index.substituted(place).canonical(), each.size) for each in guards)
+    return frozenset((canonical(each.index.substituted(place)), each.size) for each in guards)
 
 
 def _scalar(scalar: Scalar, reads: Sequence[Hashable], place: Mapping[int, Affine]) -> Hashable:
@@ -178,7 +178,7 @@ def _scalar(scalar: Scalar, reads: Sequence[Hashable], place: Mapping[int, Affin
         case Operand():
             return reads[scalar.number]
         case Position():
-            return "at", scalar.dtype, scalar.index.substituted(place).canonical()
+            return "at", scalar.dtype, canonical(scalar.index.substituted(place))
         case Constant():
             return repr(scalar.value), scalar.dtype
         case Convert():

@@ -31,7 +31,7 @@ def gathered(node: Assignment, dims: Sequence[int], factor: int | None = None) -
         factor: a read that is a factor of the scalar: where it is 0 there is nothing to add.
     """
     for dim, index in enumerate(node.target):
-        if index.is_whole() or not index.variables() or index.looked:
+        if index.axis() is not None or not index.variables() or index.looked:
             continue
         axis = _solvable(node, dim)
         if axis is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, is_inside
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import fixed_values
 from ilang.core.ir.scalar import Apply, Constant, Position, scalars_within
@@ -66,7 +66,7 @@ def _outside(shaped: Shaped) -> set[tuple[int, int]]:
         (value, dim)
         for value, index in accesses
         for dim, part in enumerate(index)
-        if not part.is_inside()
+        if not is_inside(part)
     }
     for value, node in shaped.numbered():
         if isinstance(node, Assignment):

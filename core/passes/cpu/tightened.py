@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index, before, remaining
+from ilang.core.calculus.affine import Affine, Within, axis_index, before, lookups, remaining
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
@@ -134,7 +134,7 @@ def _parts(
     match scalar:
         case Load():
             yield scalar.buffer, _end_of_reads(scalar, within, loops)
-            looked = (each.source for index in scalar.index for each in index.lookups())
+            looked = (each.source for each in lookups(scalar.index))
             yield from ((source, None) for source in looked)
         case Select():
             yield from _parts(scalar.then, (*within, *scalar.within), loops)

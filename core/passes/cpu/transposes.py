@@ -104,7 +104,7 @@ def _are_one(
         return False
     dims = program.buffers[buffer].dims
     return all(
-        place == place_before + 1 and dims[place] == loop.size and index[place].is_whole()
+        place == place_before + 1 and dims[place] == loop.size and index[place].axis() is not None
         for (place_before,), (place,), loop in zip(places, places[1:], columns[1:], strict=False)
     ) and not any(loop.within for loop in columns)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from ilang.core.calculus.affine import axis_index
+from ilang.core.calculus.affine import axis_index, resized
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import (
     Annotation,
@@ -270,6 +270,6 @@ def _moved(scalar: Scalar, axes: Mapping[int, int]) -> Scalar:
     """A scalar whose positions and extents are those of other axes."""
 
     def move(leaf: Position) -> Position:
-        return replace(leaf, index=leaf.index.renamed(axes).resized(axes))
+        return replace(leaf, index=resized(leaf.index.renamed(axes), axes))
 
     return mapped(scalar, Position, move)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, greatest, outermost_first
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import VariableId
@@ -117,7 +117,7 @@ class Factors:
             for loop in ir.every(self.kernel.body, ir.For)
         }
         for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True):
-            extent, last = self.numbering.sizes[size].fixed, part.greatest(extents)
+            extent, last = self.numbering.sizes[size].fixed, greatest(part, extents)
             if extent is None or last is None or extent <= last:
                 return False
         return True
@@ -292,4 +292,4 @@ def _joined(index: Sequence[Affine], group: Sequence[int], widths: Sequence[int]
         part = index[d]
         joined = joined + step * part
         step *= widths[d]
-    return joined.outermost_first()
+    return outermost_first(joined)

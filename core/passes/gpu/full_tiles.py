@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import groupby
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, greatest
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
@@ -323,7 +323,7 @@ class _TileSplitter:
         if buffer.dtype not in FLOATS:
             return False
         for part, size in zip(index, buffer.dims, strict=True):
-            last, extent = part.greatest(inner), self.program.sizes[size].fixed
+            last, extent = greatest(part, inner), self.program.sizes[size].fixed
             if last is None or extent is None or extent <= last:
                 return False
         return True

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine, variables_of
+from ilang.core.calculus.affine import Affine, outermost_first, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
@@ -318,4 +318,4 @@ def _kept(program: ir.Program, access: Access, places: Places) -> tuple[Affine, 
     for d, part in reversed([*zip(place.kept, parts, strict=True)][leading:]):
         column = column + step * part
         step *= program.sizes[program.buffers[buffer].dims[d]].fixed or 1
-    return (*parts[:leading], column.outermost_first())
+    return (*parts[:leading], outermost_first(column))

@@ -174,7 +174,11 @@ def _moves_windows(copied: Sequence[Access], axis: int, known: Mapping[int, int]
 
 def _is_turned(copied: Sequence[Access], last: int, known: Mapping[int, int]) -> bool:
     """Whether threads would go down a copy whose rows are a power of two long, so that they meet in banks."""
-    rows = [_row(index, last, known) for index in copied if index[_place(index, last)].is_whole()]
+    rows = [
+        _row(index, last, known)
+        for index in copied
+        if index[_place(index, last)].axis() is not None
+    ]
     return any(1 < row and row & (row - 1) == 0 for row in rows)
 
 
