@@ -412,6 +412,13 @@ class Scheduled:
     machine: Machine
     is_apart: bool = False
 
+    def assigned(self, value: int) -> tuple[Assignment, Nest]:
+        """The assignment that computes a value, and its nest."""
+        node, nest = self.shaped.nodes[value], self.nests[value]
+        assert isinstance(node, Assignment)
+        assert nest is not None
+        return node, nest
+
     def whole(self) -> list[int]:
         """The values that are stored whole, in order."""
         return sorted(root.value for group in self.groups for root in group.roots)

@@ -6,7 +6,7 @@ split axis stops at the rest of the dimension, given the parts in scope.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ilang.core.calculus.affine import (
@@ -31,11 +31,11 @@ from ilang.core.ir.scalar import (
     scalars_within,
     with_operands,
 )
-from ilang.core.ir.schedule import UNIT_ROLES, Loop, Nest, Scheduled
+from ilang.core.ir.schedule import UNIT_ROLES, Loop, Plan, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import COSTS, OPS
 from ilang.core.passes.scope import Block, Frame, Place, Rest, Scope, fresh
-from ilang.core.passes.storage import Storage, wraps
+from ilang.core.passes.storage import Storage, start_of, wraps
 from ilang.core.record import replace
 
 
@@ -53,21 +53,21 @@ class Loops:
         self.taken: set[str] = set()
         self.serial: dict[str, int] = {}
         self.top = Scope(None, None, frozenset())
-
-    def _node(self, value: int) -> tuple[Assignment, Nest]:
-        node, nest = self.shaped.nodes[value], self.scheduled.nests[value]
-        assert isinstance(node, Assignment)
-        assert nest is not None
-        return node, nest
+        self.plan = Plan((), {}, {})
 
     def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
         axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
-        name = fresh(axis, parent.names, self.storage.names, self.taken)
-        scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
-        self.names.append(name)
-        self.loop_names.add(name)
+        scope, _ = self._counting(parent, axis)
         frame.home[loop] = scope
         return scope
+
+    def _counting(self, parent: Scope, name: str = "b") -> tuple[Scope, VariableId]:
+        """A scope for a loop over a new variable, which becomes a statement when it is closed."""
+        name = fresh(name, parent.names, self.storage.names, self.taken)
+        variable = VariableId(len(self.names))
+        self.names.append(name)
+        self.loop_names.add(name)
+        return Scope(parent, variable, parent.names | {name}), variable
 
     def _leave(self, frame: Frame, loop: Loop) -> None:
         """Close the loop opened last: it becomes a statement of the block it was opened in."""
@@ -84,7 +84,7 @@ class Loops:
             role = ""
         if role == "p" and loop in frame.chunks:  # the loop over the parts has it
             role = ""
-        inside = self._inside_of_dimension(frame, loop, scope.variable)
+        inside = _inside_of_dimension(frame, loop, scope.variable)
         body = tuple(scope.block)
         kernel_loop = kernel.For(
             scope.variable,
@@ -109,44 +109,10 @@ class Loops:
         size = self.storage.part(whole, nest.factors[axis], loop.part)
         if loop in frame.constant:
             return size, ()
-        others = [part for part in nest.parts(axis) if part != loop and part in frame.home]
-        if len(others) < len(nest.factors[axis]):
-            return size, ()  # another part, opened inside, stops at the end of the dimension
-        if self.storage.divides(whole, nest.factors[axis]):
-            return size, ()
-        terms = tuple((nest.weight(part), frame.variable(part)) for part in others)
-        return size, ((whole, Affine(terms), nest.weight(loop)),)
-
-    def _inside_of_dimension(self, frame: Frame, loop: Loop, variable: int) -> tuple[Within, ...]:
-        """Conditions that an axis with an origin is in its dimension, for the loop opened last, if no end says so."""
-        origin, nest = frame.origin.get(loop.axis), frame.nest
-        others = [part for part in nest.parts(loop.axis) if part != loop]
-        if origin is None or any(part not in frame.home for part in others):
-            return ()
-        if not others and origin.index.is_natural():
-            return ()
-        inside = (
-            *((nest.weight(part), frame.variable(part)) for part in others),
-            (nest.weight(loop), variable),
-        )
-        return (Within(origin.index + Affine(inside), origin.size),)
+        return size, rests(self.storage, frame, loop, {x: frame.variable(x) for x in frame.home})
 
     def _indexed(self, frame: Frame, index: Affine, kept: bool = False) -> Affine:
         """An index over axes as one over loop variables; ``kept``: of what is kept, from the origins of axes on."""
-        position = self._found_at(frame, index)
-        position = position.without(position.variables())
-        for c, axis in index.steps():
-            parts = frame.nest.parts(axis)
-            walked = tuple((frame.nest.weight(part), frame.variable(part)) for part in parts)
-            position = position + c * Affine(walked)
-            if axis in frame.origin and not kept:
-                begin = frame.origin[axis].index
-                position = position + c * begin
-                position = replace(position, window=True)  # an interval is not the whole dimension
-        return position
-
-    def _found_at(self, frame: Frame, index: Affine) -> Affine:
-        """An index whose parts are looked up in buffers, over loop variables."""
         looked = tuple(
             (
                 c,
@@ -158,7 +124,17 @@ class Loops:
             )
             for c, each in index.looked
         )
-        return replace(index, looked=looked)
+        position = replace(index, looked=looked)
+        position = position.without(position.variables())
+        for c, axis in index.steps():
+            parts = frame.nest.parts(axis)
+            walked = tuple((frame.nest.weight(part), frame.variable(part)) for part in parts)
+            position = position + c * Affine(walked)
+            if axis in frame.origin and not kept:
+                begin = frame.origin[axis].index
+                position = position + c * begin
+                position = replace(position, window=True)  # an interval is not the whole dimension
+        return position
 
     def _named(self, name: str) -> str:
         """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
@@ -173,25 +149,24 @@ class Loops:
         self.locals.append(kernel.Variable(self._named(name), wrapping=wrapping, tensor=tensor))
         return LocalId(len(self.locals) - 1)
 
-    def _accumulator(self, name: str, frame: Frame, dtype: str) -> LocalId:
-        """A variable that a reduction accumulates in, in a type."""
-        return self._local(name, frame.value, wraps(frame.node, dtype))
+    def _accumulator(self, name: str, frame: Frame, dtype: str, block: Block) -> Local:
+        """A variable of a type that a reduction accumulates in, which starts anew in a block."""
+        local = self._local(name, frame.value, wraps(frame.node, dtype))
+        start = replace(start_of(frame.node), dtype=dtype)
+        block.append(kernel.Define(local, dtype, start, mutable=True))
+        return Local(local, dtype)
 
     def _scratch(
         self, name: str, value: int, dtype: str, dims: list[int], scope: Scope
     ) -> BufferId:
         """A buffer for a value, or for what leads to it."""
-        private = self._is_private(scope)
+        private = scope is not self.top
         chosen = self._named(name) if private else self.storage.unique.fresh(name)
         while not private and (chosen in self.taken or chosen in self.loop_names):
             chosen = self.storage.unique.fresh(name)
         self.taken.add(chosen)
         tensor = self.shaped.tensors[value].origin()
         return self.storage.scratch(chosen, dtype, tuple(dims), private, tensor)
-
-    def _is_private(self, scope: Scope) -> bool:
-        """Whether what a scope computes belongs to one iteration of a loop."""
-        return scope is not self.top
 
     def _over(
         self, frame: Frame, scope: Scope, loops: list[Loop], make: Callable[[Block], None]
@@ -233,25 +208,22 @@ class Loops:
         """Add what an iteration does, where the guards of the assignment hold."""
         within = self._guarded(frame, frame.node.guards)
         steps: Block = []
-        value = self._bound(frame, steps, step.value)
-        steps.append(step if value is step.value else replace(step, value=value))
-        body += [kernel.If(within, tuple(steps))] if within else steps
-
-    def _bound(self, frame: Frame, block: Block, value: Scalar) -> Scalar:
-        """A value in which variables stand for what is computed several times; a block defines them."""
-        primitives = (part.primitive for part in scalars_within(value) if isinstance(part, Apply))
-        if COSTS.keys().isdisjoint(primitives):
-            return value  # nothing that takes long
-        from ilang.core.passes.common import with_variables
-
         name = self.shaped.tensors[frame.value].name
 
         def define(part: Apply) -> Scalar:
+            """A variable for what is computed several times."""
             local, dtype = self._local(f"{name}_{part.primitive}", frame.value), part.dtype or ""
-            block.append(kernel.Define(local, dtype, part))
+            steps.append(kernel.Define(local, dtype, part))
             return Local(local, dtype)
 
-        return with_variables(value, define)
+        value = step.value
+        primitives = (part.primitive for part in scalars_within(value) if isinstance(part, Apply))
+        if not COSTS.keys().isdisjoint(primitives):  # something takes long
+            from ilang.core.passes.common import with_variables
+
+            value = with_variables(value, define)
+        steps.append(step if value is step.value else replace(step, value=value))
+        body += [kernel.If(within, tuple(steps))] if within else steps
 
     def _guarded(self, frame: Frame, guards: tuple[Within, ...]) -> tuple[Within, ...]:
         """Guards over axes as conditions on loop variables."""
@@ -260,15 +232,7 @@ class Loops:
     def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar:
         """The accumulator, of its own type unless another is given, after one more iteration."""
         value = converted(self._value(frame), dtype or frame.node.acc_dtype)
-        return self._combined(frame.node, acc, value)
-
-    @staticmethod
-    def _combined(node: Assignment, one: Scalar, other: Scalar) -> Scalar:
-        """Two partial results of a reduction as one."""
-        assert node.acc is not None
-        primitive = OPS[node.acc].binary
-        assert primitive is not None
-        return Apply(primitive, (one, other), other.dtype)
+        return combined(frame.node, acc, value)
 
     def _written(self, frame: Frame, value: Scalar) -> kernel.Define | kernel.Store:
         """The statement that puts the finished value of one element where it is kept."""
@@ -292,14 +256,13 @@ class Loops:
                 indices.append(frame.index_of(entry))
         return tuple(indices)
 
-    def _scalar(self, frame: Frame) -> Scalar:
-        return frame.node.scalar
-
     def _value(self, frame: Frame) -> Scalar:
         """The scalar of an assignment over loads and locals."""
         delivered = [self._element(frame, read) for read in frame.node.reads]
         return with_operands(
-            self._scalar(frame), delivered, lambda index: self._indexed(frame, index)
+            self.plan.scalars.get(frame.instance, frame.node.scalar),
+            delivered,
+            lambda index: self._indexed(frame, index),
         )
 
     def _element(self, frame: Frame, read: Read) -> Scalar:
@@ -320,6 +283,45 @@ class Loops:
         if not guards:
             return element
         return Select(self._guarded(frame, guards), element, Constant(0, dtype), dtype)
+
+
+def rests(
+    storage: Storage, frame: Frame, loop: Loop, around: Mapping[Loop, VariableId]
+) -> tuple[Rest, ...]:
+    """The end of a loop over a part of a split axis: of the dimension, where all other parts are ``around`` it.
+
+    Another part, opened inside, stops at the end of the dimension otherwise.
+    """
+    nest, whole = frame.nest, frame.node.sizes[loop.axis]
+    factors = nest.factors[loop.axis]
+    others = [part for part in nest.parts(loop.axis) if part != loop and part in around]
+    if not factors or len(others) < len(factors) or storage.divides(whole, factors):
+        return ()
+    terms = tuple((nest.weight(part), around[part]) for part in others)
+    return ((whole, Affine(terms), nest.weight(loop)),)
+
+
+def _inside_of_dimension(frame: Frame, loop: Loop, variable: int) -> tuple[Within, ...]:
+    """Conditions that an axis with an origin is in its dimension, for the loop opened last, if no end says so."""
+    origin, nest = frame.origin.get(loop.axis), frame.nest
+    others = [part for part in nest.parts(loop.axis) if part != loop]
+    if origin is None or any(part not in frame.home for part in others):
+        return ()
+    if not others and origin.index.is_natural():
+        return ()
+    inside = (
+        *((nest.weight(part), frame.variable(part)) for part in others),
+        (nest.weight(loop), variable),
+    )
+    return (Within(origin.index + Affine(inside), origin.size),)
+
+
+def combined(node: Assignment, one: Scalar, other: Scalar) -> Scalar:
+    """Two partial results of a reduction as one."""
+    assert node.acc is not None
+    primitive = OPS[node.acc].binary
+    assert primitive is not None
+    return Apply(primitive, (one, other), other.dtype)
 
 
 def full(frame: Frame, storage: Storage, loops: tuple[Loop, ...]) -> tuple[Within, ...]:

@@ -111,7 +111,7 @@ class _Lowering(OnlineReductions):
     def _wishes(self, group: Group) -> Iterator[kernel.Wish]:
         """The blocks and threads that a person asked for."""
         for value in dict.fromkeys(instance.value for instance in group.plan.instances):
-            node, nest = self._node(value)
+            node, nest = self.scheduled.assigned(value)
             if nest.asked and node.schedule is not None:
                 yield kernel.Wish(nest.asked, unscheduled(node), node.schedule.span)
 
@@ -123,7 +123,7 @@ class _Lowering(OnlineReductions):
         scopes: list[Scope],
     ) -> None:
         """Lower a root and those that share its loops; ``scopes`` are the kernel's own and the loops open around it."""
-        frame, order = frames[root.value], self._node(root.value)[1].order
+        frame, order = frames[root.value], self.scheduled.assigned(root.value)[1].order
         frame.home.update(zip(order, scopes[1:], strict=False))
         others = sharing[root.value]
         depth = max((other.shared for other in others), default=0)
@@ -146,7 +146,7 @@ class _Lowering(OnlineReductions):
         """A value that is stored whole."""
         rank = len(self.shaped.tensors[value].dims)
         place = Place(None, self.storage.whole(ValueId(value)), tuple(range(rank)))
-        return Frame(value, *self._node(value), place, instance)
+        return Frame(value, *self.scheduled.assigned(value), place, instance)
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
         """Lower one assignment at a site: its shared loops are open, the others are opened here."""
@@ -269,7 +269,7 @@ class _Lowering(OnlineReductions):
             reader.staged[read] = site.places[copied]
             self._doubled(reader, number)
             return
-        node, nest = self._node(read.value)
+        node, nest = self.scheduled.assigned(read.value)
         home = {
             inner: reader.home[outer]
             for inner, outer in fusion.loops.items()
@@ -280,7 +280,10 @@ class _Lowering(OnlineReductions):
             frame = Frame(read.value, node, nest, Place(None, None, ()), source.instance)
             frame.home.update(home)
             self._place_intervals(frame)
-            frame.place = self._running_place(frame.instance) or self._staged_place(frame, site)
+            online = self.plan.online.get(frame.instance)
+            is_partial = online is not None and online.partial
+            kept = self._running(frame.instance).place if is_partial else None
+            frame.place = kept or self._staged_place(frame, site)
             self.frames[frame.instance] = frame
             yield self._assignment(frame, site)
             site.places[source.instance] = frame.place

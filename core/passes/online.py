@@ -18,7 +18,6 @@ Accumulators start before the outermost loop over a reduced axis and keep an ele
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Container
 
 from ilang.core.calculus.affine import Affine, Within
@@ -75,47 +74,25 @@ class OnlineReductions(Reductions):
         self.kept: dict[int, RunningPlaces] = {}
         self.frames: dict[int, Frame] = {}
 
-    @abstractmethod
-    def _stage_outside(self, frame: Frame) -> Steps:
-        """Compute the producers whose site is the start of the kernel, or inside a shared loop."""
-
     # -- instances -----------------------------------------------------------------------------------------------------
 
-    def _runs(self, frame: Frame) -> bool:
-        """Whether an assignment is a running reduction."""
-        return frame.instance in self.plan.online
-
     def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
-        if self._runs(frame):
+        if frame.instance in self.plan.online:
             yield from self._corrected(frame, scope, loops)
         else:
             yield from super()._reduction(frame, scope, loops)
 
-    def _running_place(self, instance: int) -> Place | None:
-        """The place of a reduction that is read while it is partial; None for any other value."""
-        if instance not in self.plan.online:
-            return None
-        return self._running(instance).place if self.plan.online[instance].partial else None
-
-    def _scalar(self, frame: Frame) -> Scalar:
-        return self.plan.scalars.get(frame.instance, frame.node.scalar)
-
     def _row(self, instance: int, home: dict[Loop, Scope]) -> Frame:
         """A frame for elements of a running reduction, whose output parts are walked by these loops."""
         value = self.plan.instances[instance].value
-        node, nest = self._node(value)
+        node, nest = self.scheduled.assigned(value)
         frame = Frame(value, node, nest, Place(None, None, ()), instance)
         frame.home.update(home)
         return frame
 
-    def _outputs(self, frame: Frame) -> list[Loop]:
-        """The loops over output axes that are not open."""
-        kept = set(frame.node.output_axes())
-        return [loop for loop in frame.nest.order if loop.axis in kept and loop not in frame.home]
-
     def _open(self, instance: int, scope: Scope) -> dict[Loop, Scope]:
         """The loops over output axes of an instance that are open around a scope, lowered now or not."""
-        node, nest = self._node(self.plan.instances[instance].value)
+        node, nest = self.scheduled.assigned(self.plan.instances[instance].value)
         opened_loops = {}
         for loop in nest.order:
             opened = self.plan.instances[instance].home.get(loop, Opened(instance, loop))
@@ -139,7 +116,7 @@ class OnlineReductions(Reductions):
     def _start(self, instance: int, scope: Scope) -> None:
         """Make room in a scope, and start there; an output part that is open around it needs no room."""
         row = self._row(instance, self._open(instance, scope))
-        node, loops, running = row.node, self._outputs(row), self.plan.online[instance]
+        node, loops, running = row.node, _outputs(row), self.plan.online[instance]
         entries = kept_dims(running.kept)
         dims = [self.storage.number(entry.extent) for entry in running.kept]
         name, exact = self.shaped.tensors[row.value].name, running.exact
@@ -150,14 +127,10 @@ class OnlineReductions(Reductions):
                 self.storage.accumulates(buffer, node)
                 places.append(Place(None, buffer, entries))
             else:
-                local = self._accumulator(called, row, node.acc_dtype)
-                places.append(Place(local, None, ()))
+                local = self._accumulator(called, row, node.acc_dtype, scope.block)
+                places.append(Place(local.variable, None, ()))
         self.kept[instance] = RunningPlaces(places[0], node.acc_dtype, None if exact else places[1])
         if not entries:
-            for place in places:
-                assert place.local is not None
-                first = kernel.Define(place.local, node.acc_dtype, start_of(node), mutable=True)
-                scope.block.append(first)
             return
 
         def start(body: Block) -> None:
@@ -184,7 +157,7 @@ class OnlineReductions(Reductions):
         """One visit of a reduction that is read while it is partial: more of it, and what it scales."""
         running, kept = self.plan.online[frame.instance], self._running(frame.instance)
         yield from self._stage_outside(frame)
-        rows = self._outputs(frame)
+        rows = _outputs(frame)
         before = self._snapshot(frame, site, rows, kept) if running.scales else None
         yield from self._inside(frame, site, loops, self._step(frame, kept))
         if before is not None:
@@ -233,13 +206,12 @@ class OnlineReductions(Reductions):
         """
         links = self.plan.online[frame.instance].scales
         shared = [link for link in links if rows and self._is_shared(link)]
-        scope, factors = site, None
+        factors = before
         if shared:
             name = f"{self.shaped.tensors[frame.value].name}_factor"
-            factors = replace(
-                before, buffer=self._scratch(name, frame.value, WIDE, self._dims(frame, rows), site)
-            )
-        with self._opened(frame, rows, scope) as scope:
+            buffer = self._scratch(name, frame.value, WIDE, self._dims(frame, rows), site)
+            factors = replace(before, buffer=buffer)
+        with self._opened(frame, rows, site) as scope:
             old = self._held(frame, before, kept.dtype)
             new = self._held(frame, kept.place, kept.dtype)
             factor: Scalar = _factor(old, new)
@@ -247,15 +219,13 @@ class OnlineReductions(Reductions):
                 local = self._local("factor", frame.value)
                 scope.block.append(kernel.Define(local, WIDE, factor))
                 factor = Local(local, WIDE)
-            if factors is not None:
+            if shared:
                 scope.block.append(self._changed(frame, factors, factor))
             for link in links:
-                if link in shared:
-                    continue
-                row = self._scaled_row(frame, site, link)
-                self._over(row, scope, self._outputs(row), self._scaling(row, link, lambda: factor))
+                if link not in shared:
+                    self._scale_sum(frame, (site, scope), link, factor)
         for link in shared:
-            self._scale_apart(frame, site, link, factors)
+            self._scale_sum(frame, (site, site), link, factors)
 
     def _dims(self, frame: Frame, rows: list[Loop]) -> list[int]:
         sizes, factors = frame.node.sizes, frame.nest.factors
@@ -263,52 +233,43 @@ class OnlineReductions(Reductions):
 
     def _is_shared(self, link: Link) -> bool:
         """Whether threads share loops of a sum."""
-        _, nest = self._node(self.plan.instances[link.instance].value)
+        _, nest = self.scheduled.assigned(self.plan.instances[link.instance].value)
         return any(nest.role(n) in THREAD_ROLES for n in range(len(nest.order)))
 
-    def _scaled_row(self, frame: Frame, site: Scope, link: Link) -> Frame:
-        """The elements of a sum that rest on the row that a frame is at."""
-        home = self._open(link.instance, site)
+    def _scale_sum(
+        self, frame: Frame, scopes: tuple[Scope, Scope], link: Link, factor: Scalar | Place
+    ) -> None:
+        """Scale the elements of a sum that rest on the row that a frame is at, by 1 where they do not.
+
+        Args:
+            frame: of what has changed.
+            scopes: that of the visit, and the one in which the loops over the elements are opened.
+            link: to the sum.
+            factor: of the row that the frame is at, or the place of those of all rows.
+        """
+        home = self._open(link.instance, scopes[0])
         home.update(
             (Loop(axis, loop.part), around)
             for output, axis in link.axes.items()
             for loop, around in frame.home.items()
             if loop.axis == output
         )
-        return self._row(link.instance, home)
-
-    def _scaling(
-        self, row: Frame, link: Link, factor: Callable[[], Scalar]
-    ) -> Callable[[Block], None]:
-        """A function that scales the element of a sum at a frame, by 1 where it does not rest on what has changed."""
-        place = self._running(link.instance).place
+        row, place = self._row(link.instance, home), self._running(link.instance).place
 
         def scaled(body: Block) -> None:
-            times = self._live(row, link, factor(), Constant(1, WIDE))
+            more = factor
+            if isinstance(more, Place):
+                more = self._held(self._linked(row, frame.instance, link), more, WIDE)
+            times = self._live(row, link, more, Constant(1, WIDE))
             value = Apply("mul", (self._held(row, place, WIDE), times), WIDE)
             body.append(replace(self._changed(row, place, value), corrects=True))
 
-        return scaled
+        self._over(row, scopes[1], _outputs(row), scaled)
 
     def _live(self, row: Frame, link: Link, value: Scalar, otherwise: Scalar) -> Scalar:
         """A value where the element of a sum that a frame is at rests on the other side of a link."""
         within = self._guarded(row, link.live)
         return Select(within, value, otherwise, WIDE) if within else value
-
-    def _scale_apart(self, frame: Frame, site: Scope, link: Link, factors: Place | None) -> None:
-        assert factors is not None
-        row = self._scaled_row(frame, site, link)
-
-        def factor() -> Scalar:
-            home = {
-                Loop(output, loop.part): around
-                for output, axis in link.axes.items()
-                for loop, around in row.home.items()
-                if loop.axis == axis
-            }
-            return self._held(self._row(frame.instance, home), factors, WIDE)
-
-        self._over(row, site, self._outputs(row), self._scaling(row, link, factor))
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -319,7 +280,7 @@ class OnlineReductions(Reductions):
         self.kept = {n: k for n, k in self.kept.items() if running[n].outer.instance != instance}
         self._start(instance, scope)
         kept, result = self.kept[instance], self.shaped.tensors[frame.value].dtype
-        rows = self._outputs(frame)
+        rows = _outputs(frame)
 
         def merge(body: Block, value: Scalar) -> None:
             held = self._held(frame, kept.place, kept.dtype)
@@ -348,7 +309,12 @@ class OnlineReductions(Reductions):
         value: Scalar = held
         shifts = [(link, self._has_seen_nothing(row, link)) for link in running.shifts]
         tests = [test for link, (test, _) in shifts if not self._guarded(row, link.live)]
-        divisors = [(link, self._divisor(row, link, tests)) for link in running.divisors]
+        divisors = []
+        for link in running.divisors:
+            element = self._linked(row, link.instance, link)
+            last = self._final(element, link.instance, tests)
+            dtype = self.shaped.tensors[element.value].dtype
+            divisors.append((link, converted(converted(last, dtype), WIDE)))
         zero = Constant(0, WIDE)
         odd = zero if kept.odd is None else self._held(row, kept.odd, kept.dtype)
         for link, divisor in divisors:
@@ -366,25 +332,25 @@ class OnlineReductions(Reductions):
     def _has_seen_nothing(self, row: Frame, link: Link) -> tuple[Scalar, Scalar]:
         """Whether a maximum that an element rests on is that of nothing but -inf; and the element then, NaN."""
         most = self.kept[link.instance]
-        maximum = self._held(self._linked(row, link), most.place, most.dtype)
+        maximum = self._held(self._linked(row, link.instance, link), most.place, most.dtype)
         nothing = Apply("eq", (maximum, Constant(-INFINITY, most.dtype)), "bool")
         return nothing, converted(Apply("sub", (maximum, maximum), most.dtype), WIDE)
 
-    def _divisor(self, row: Frame, link: Link, around: Container[Scalar]) -> Scalar:
-        """The final value of a divisor of the element that a frame is at."""
-        divisor = self._linked(row, link)
-        dtype = self.shaped.tensors[divisor.value].dtype
-        return converted(converted(self._final(divisor, link.instance, around), dtype), WIDE)
-
-    def _linked(self, row: Frame, link: Link) -> Frame:
-        """The element of a reduction that the element of a sum rests on."""
+    def _linked(self, row: Frame, instance: int, link: Link) -> Frame:
+        """The element of a reduction, an instance, that the element of a sum rests on by a link."""
         home = {
             Loop(output, loop.part): around
             for output, axis in link.axes.items()
             for loop, around in row.home.items()
             if loop.axis == axis
         }
-        return self._row(link.instance, home)
+        return self._row(instance, home)
+
+
+def _outputs(frame: Frame) -> list[Loop]:
+    """The loops over output axes that are not open."""
+    kept = set(frame.node.output_axes())
+    return [loop for loop in frame.nest.order if loop.axis in kept and loop not in frame.home]
 
 
 def _factor(old: Scalar, new: Scalar) -> Scalar:

@@ -15,14 +15,14 @@ registers, which sum a few terms before they meet one, and which go chunk by chu
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, remaining
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import substituted
-from ilang.core.ir.scalar import Load, Local, Scalar, converted
+from ilang.core.ir.scalar import Load, Scalar, converted
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
@@ -30,27 +30,20 @@ from ilang.core.ir.schedule import (
     Nest,
     PartialSums,
     Parts,
-    Plan,
     RegisterTile,
     Role,
-    Scheduled,
     ThreadTile,
 )
 from ilang.core.ir.shaped import Tensor
-from ilang.core.passes.loops import full
+from ilang.core.passes.loops import combined, full, rests
 from ilang.core.passes.runs import Runs, Steps, Use
 from ilang.core.passes.scope import Block, Frame, Place, Scope
-from ilang.core.passes.storage import Storage, start_of
+from ilang.core.passes.storage import start_of
 from ilang.core.record import replace
 
 
 class Reductions(Runs, ABC):
     """The part of lowering a kernel that knows reductions."""
-
-    def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
-        """An empty kernel of a program."""
-        super().__init__(scheduled, storage)
-        self.plan = Plan((), {}, {})
 
     def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
@@ -59,10 +52,11 @@ class Reductions(Runs, ABC):
             case Chunks():
                 yield from self._in_chunks(frame, scope, loops, accumulation)
             case RegisterTile() if not accumulation.outer:
-                yield from self._whole_tile(frame, scope, accumulation)
+                use = None if accumulation.kept else self._finish(frame)
+                yield from self._tile(frame, scope, accumulation, use)
             case ThreadTile() if accumulation.is_all():
-                yield from self._one_run(frame, scope, accumulation)
-            case RegisterTile() | PartialSums() | ThreadTile() | None if self._inner(frame, loops):
+                yield from self._in_runs(frame, scope, accumulation, self._finish(frame))
+            case RegisterTile() | PartialSums() | ThreadTile() | None if _inner(frame, loops):
                 yield from self._buffered(frame, scope, loops, accumulation)
             case ThreadTile():
                 yield from self._single(frame, scope, loops, accumulation)
@@ -71,10 +65,6 @@ class Reductions(Runs, ABC):
 
     def _accumulation(self, frame: Frame) -> Accumulation | None:
         return self.plan.instances[frame.instance].accumulation
-
-    def _inner(self, frame: Frame, loops: list[Loop]) -> list[Loop]:
-        outputs = set(frame.node.output_axes())
-        return [loop for loop in loops if loop.axis in outputs]
 
     def _single(
         self,
@@ -89,16 +79,14 @@ class Reductions(Runs, ABC):
         The accumulator is the result, or that of a chunk, which has a ``use``.
         """
         dtype = frame.node.acc_dtype
-        local = self._accumulator("acc" if use is None else "part", frame, dtype)
-        acc = Local(local, dtype)
-        scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
+        acc = self._accumulator("acc" if use is None else "part", frame, dtype, scope.block)
 
         def step(body: Block) -> None:
-            self._count(frame, body, kernel.Change(local, self._accumulated(frame, acc)))
+            self._count(frame, body, kernel.Change(acc.variable, self._accumulated(frame, acc)))
 
         def merge(body: Block, value: Scalar) -> None:
-            merged = self._combined(frame.node, acc, converted(value, dtype))
-            body.append(kernel.Change(local, merged))
+            merged = combined(frame.node, acc, converted(value, dtype))
+            body.append(kernel.Change(acc.variable, merged))
 
         if runs is None:
             yield from self._inside(frame, scope, loops, step)
@@ -117,7 +105,7 @@ class Reductions(Runs, ABC):
         The number of chunks depends on extents alone, and so does the result. Threads share the chunks.
         """
         name, axes = self._tensor(frame).name, dict.fromkeys(loop.axis for loop in loops)
-        inner = self._inner(frame, loops)
+        inner = _inner(frame, loops)
         kept, dims = self._accumulators(frame, inner)
         sizes = [frame.node.sizes[axis] for axis in axes]
         blocks = self.storage.blocks(sizes, dims, name, chunks)
@@ -129,17 +117,17 @@ class Reductions(Runs, ABC):
             staged, scope = dict(frame.staged), Scope(top, None, top.names)
             yield from self._chunk(frame, alone, loops, chunks, None)
             frame.staged = staged
-        inside = self._counting(scope)
-        assert inside.variable is not None
-        block = axis_index(inside.variable)
+        inside, block = self._counting(scope)
 
         def keep(body: Block, value: Scalar) -> None:
-            body.append(kernel.Store(parts, (block, *self._kept_at(frame, kept)), value))
+            body.append(
+                kernel.Store(parts, (axis_index(block), *self._kept_at(frame, kept)), value)
+            )
 
-        frame.chunks[chunks.loop] = kernel.Chunk(inside.variable, blocks, chunks.multiple)
+        frame.chunks[chunks.loop] = kernel.Chunk(block, blocks, chunks.multiple)
         yield from self._chunk(frame, inside, loops, chunks, keep)
         del frame.chunks[chunks.loop]
-        scope.block.append(kernel.For(inside.variable, blocks, tuple(inside.block)))
+        scope.block.append(kernel.For(block, blocks, tuple(inside.block)))
         with self._opened(frame, inner, scope) as innermost:
             self._add_chunks(frame, innermost, blocks, (parts, kept))
         if chunks.around:
@@ -153,7 +141,7 @@ class Reductions(Runs, ABC):
         rest = loops[len(chunks.around) :]
 
         def inside(scope: Scope) -> Steps:
-            if self._inner(frame, rest):
+            if _inner(frame, rest):
                 return self._buffered(frame, scope, rest, chunks.each, use)
             return self._single(frame, scope, rest, None, use)
 
@@ -163,18 +151,16 @@ class Reductions(Runs, ABC):
         self, frame: Frame, scope: Scope, blocks: int, parts: tuple[BufferId, Sequence[Loop | int]]
     ) -> None:
         """Add what all chunks have for an element, in a scope inside the loops over elements."""
-        after, dtype = self._counting(scope), frame.node.acc_dtype
-        assert after.variable is not None
-        local = self._accumulator("acc", frame, dtype)
-        scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
+        _, after = self._counting(scope)
+        acc = self._accumulator("acc", frame, frame.node.acc_dtype, scope.block)
         buffer, kept = parts
-        part = Load(buffer, (axis_index(after.variable), *self._kept_at(frame, kept)), dtype)
-        both = self._combined(frame.node, Local(local, dtype), part)
+        part = Load(buffer, (axis_index(after), *self._kept_at(frame, kept)), acc.dtype)
+        both = combined(frame.node, acc, part)
         one = self.scheduled.machine.device is not None and not kept
         role: Role = "t" if one else ""  # a block's threads share the chunks of the only element
-        step = kernel.For(after.variable, blocks, (kernel.Change(local, both),), role=role)
+        step = kernel.For(after, blocks, (kernel.Change(acc.variable, both),), role=role)
         scope.block.append(step)
-        self._finish(frame)(scope.block, Local(local, dtype))
+        self._finish(frame)(scope.block, acc)
 
     def _place_of_parts(self, frame: Frame, parts: Parts, scope: Scope) -> Place:
         """The place of the results of all parts: as the whole is, one after the other."""
@@ -214,10 +200,9 @@ class Reductions(Runs, ABC):
         elements, loops = order
         (loop,) = parts.loops
         (count,) = self._counts_of_parts(frame, parts)
-        inside = self._counting(scope)
-        assert inside.variable is not None
-        frame.place = replace(frame.place, part=(axis_index(inside.variable),))
-        frame.chunks[loop] = kernel.Chunk(inside.variable, count, 1)
+        inside, number = self._counting(scope)
+        frame.place = replace(frame.place, part=(axis_index(number),))
+        frame.chunks[loop] = kernel.Chunk(number, count, 1)
         yield from self._around(
             frame, inside, elements, lambda inner: self._reduction(frame, inner, loops)
         )
@@ -226,78 +211,47 @@ class Reductions(Runs, ABC):
         if loops[1:] == [Loop(loop.axis, 1)] and parts.threads:
             whole = frame.node.sizes[loop.axis]
             body = tuple(_joined(s, whole, frame.nest.weight(loop)) for s in body)
-        scope.block.append(kernel.For(inside.variable, count, body, role="p"))
+        scope.block.append(kernel.For(number, count, body, role="p"))
 
     def _combine_parts(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
-        """Combine what the parts of each element have, in their order, and store it; in two ways, one of which runs."""
-        for by_threads in (False, True) if parts.by_count else (parts.threads,):
-            self._combine(frame, whole, replace(parts, threads=by_threads), scope)
+        """Combine what the parts of each element have, in their order, and store it.
 
-    def _combine(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
-        """Combine the parts of each element by a thread, or by the threads of a block."""
-        node, held = frame.node, frame.place
+        A thread does, or the threads of a block; or there are both ways, one of which runs. A loop over parts stops
+        where that of the reduction did.
+        """
+        node, dtype = frame.node, self._tensor(frame).dtype
+        assert frame.place.buffer is not None
         counts = self._counts_of_parts(frame, parts)
         elements = tuple(Loop(axis) for axis in dict.fromkeys(node.output_axes()))
         plain = Nest(((),) * len(node.axes), elements, (None,) * len(node.reads))
         after = Frame(frame.value, node, plain, whole, frame.instance)
-        with self._opened(after, elements, scope) as element:
-            local = self._accumulator("acc", frame, node.acc_dtype)
-            acc = Local(local, node.acc_dtype)
-            element.block.append(kernel.Define(local, node.acc_dtype, start_of(node), mutable=True))
-            assert held.buffer is not None
-            counting, inside, ends = list[VariableId](), element, list[tuple[Within, ...]]()
-            for _ in parts.loops:
-                inside = self._counting(inside)
-                assert inside.variable is not None
-                ends.append(self._end_of_parts(frame, parts, counting, inside.variable))
-                counting.append(inside.variable)
-            at = (*map(axis_index, counting), *(self._indexed(after, part) for part in node.target))
-            part = converted(Load(held.buffer, at, self._tensor(frame).dtype), node.acc_dtype)
-            step: kernel.Statement = kernel.Change(local, self._combined(node, acc, part))
-            for variable, count, end in reversed([*zip(counting, counts, ends, strict=True)]):
-                role: Role = "t" if parts.threads and variable == counting[-1] else ""
-                step = kernel.For(variable, count, (step,), within=end, role=role)
-            element.block.append(step)
-            element.block.append(self._written(after, converted(acc, self._tensor(frame).dtype)))
-
-    def _end_of_parts(
-        self, frame: Frame, parts: Parts, counting: Sequence[int], variable: VariableId
-    ) -> tuple[Within, ...]:
-        """The end of the next loop over parts, inside those ``counting``: where that of the reduction did.
-
-        A loop with all other loops of its axis around it stops at the end of the dimension, so that there are no parts
-        past that.
-        """
-        loop, nest, size = parts.loops[len(counting)], frame.nest, frame.node.sizes
-        around = dict(zip(parts.loops, counting, strict=False))
-        others = [part for part in nest.parts(loop.axis) if part in around]
-        factors = nest.factors[loop.axis]
-        if not factors or len(others) < len(factors):
-            return ()
-        if self.storage.divides(size[loop.axis], factors):
-            return ()
-        terms = tuple((nest.weight(part), around[part]) for part in others)
-        return (remaining(variable, size[loop.axis], Affine(terms), nest.weight(loop)),)
+        for by_threads in (False, True) if parts.by_count else (parts.threads,):
+            with self._opened(after, elements, scope) as element:
+                acc = self._accumulator("acc", frame, node.acc_dtype, element.block)
+                around, inside, ends = dict[Loop, VariableId](), element, list[tuple[Within, ...]]()
+                for loop in parts.loops:
+                    inside, number = self._counting(inside)
+                    ends.append(
+                        tuple(
+                            remaining(number, *rest)
+                            for rest in rests(self.storage, frame, loop, around)
+                        )
+                    )
+                    around[loop] = number
+                numbers = map(axis_index, around.values())
+                at = (*numbers, *(self._indexed(after, part) for part in node.target))
+                part = converted(Load(frame.place.buffer, at, dtype), acc.dtype)
+                step: kernel.Statement = kernel.Change(acc.variable, combined(node, acc, part))
+                for number, count, end in reversed(
+                    [*zip(around.values(), counts, ends, strict=True)]
+                ):
+                    role: Role = "t" if by_threads and number == [*around.values()][-1] else ""
+                    step = kernel.For(number, count, (step,), within=end, role=role)
+                element.block.append(step)
+                element.block.append(self._written(after, converted(acc, dtype)))
 
     def _tensor(self, frame: Frame) -> Tensor:
         return self.shaped.tensors[frame.value]
-
-    def _whole_tile(self, frame: Frame, scope: Scope, tile: RegisterTile) -> Steps:
-        """A reduction whose reduced loops are all inside its output loops: a tile has its final values.
-
-        Storage of a staged value that is no more than the tile is the tile itself.
-        """
-        dtype = self.shaped.tensors[frame.value].dtype
-        if tile.kept:
-            assert frame.place.buffer is not None
-            self.storage.into_tile(frame.place.buffer)
-            yield from self._tile(frame, scope, tile, None)
-            return
-
-        def finish(body: Block, value: Scalar) -> None:
-            body.append(self._written(frame, converted(value, dtype)))
-
-        yield from self._tile(frame, scope, tile, finish)
 
     def _tile(
         self,
@@ -308,10 +262,13 @@ class Reductions(Runs, ABC):
     ) -> Steps:
         """Fill a register tile, by constant loops where all of them stay inside, and use its elements.
 
-        Without a ``use``, it is where the reduction is kept.
+        Without a ``use``, the storage of a staged value is no more than the tile, and is the tile itself.
         """
         node, buffer = frame.node, frame.place.buffer
-        if use is not None or buffer is None:
+        if use is None:
+            assert buffer is not None
+            self.storage.into_tile(buffer)
+        else:
             dims = [self._trip(frame, loop)[0] for loop in tile.elements]
             buffer = self.storage.tile(
                 self._named("tile"), tile.dtype, dims, self._tensor(frame).origin()
@@ -327,16 +284,13 @@ class Reductions(Runs, ABC):
             acc = self._accumulated(frame, held, tile.dtype)
             self._count(frame, body, kernel.Store(buffer, held.index, acc))
 
-        within, around = full(frame, self.storage, tile.elements), scope
+        around = scope
         for loop in tile.blocks:
             around = self._enter(frame, loop, around)
-        bodies: list[tuple[kernel.Statement, ...]] = []
-        for constant in (True, False) if within else (True,):
-            staged, inside = dict(frame.staged), Scope(around, None, around.names)
-            frame.constant = frozenset(tile.elements) if constant else frozenset()
-            yield from self._inside(frame, inside, [*tile.core, *tile.elements], step)
-            frame.constant, frame.staged = frozenset(), staged
-            bodies.append(tuple(inside.block))
+        loops = [*tile.core, *tile.elements]
+        _, bodies = yield from self._versions(
+            frame, around, tile.elements, lambda inside: self._inside(frame, inside, loops, step)
+        )
         start = replace(start_of(node), dtype=tile.dtype)
         trips = [(frame.variable(loop), *self._trip(frame, loop)) for loop in tile.blocks]
         for loop in tile.blocks:
@@ -358,14 +312,28 @@ class Reductions(Runs, ABC):
             )
         )
         if use is not None:
-            order = tile.elements if tile.outer else self._as_stored(frame, tile)
+            outputs = node.output_axes()  # in whose order elements stand in the result
+            stored = sorted(tile.elements, key=lambda x: (outputs.index(x.axis), x.part))
+            order = tile.elements if tile.outer else tuple(stored)
             self._over_lanes(frame, scope, order, lambda body: use(body, element()))
 
-    @staticmethod
-    def _as_stored(frame: Frame, tile: RegisterTile) -> tuple[Loop, ...]:
-        """The loops of a tile in the order in which its elements stand in the result."""
-        outputs = frame.node.output_axes()
-        return tuple(sorted(tile.elements, key=lambda loop: (outputs.index(loop.axis), loop.part)))
+    def _versions(
+        self,
+        frame: Frame,
+        scope: Scope,
+        loops: tuple[Loop, ...],
+        fill: Callable[[Scope], Steps],
+    ) -> Generator[Steps, None, tuple[tuple[Within, ...], list[tuple[kernel.Statement, ...]]]]:
+        """A block with constant loops, and one without where they may not stay inside; the conditions that they do."""
+        within = full(frame, self.storage, loops)
+        bodies = []
+        for constant in (True, False) if within else (True,):
+            staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(loops) if constant else frozenset()
+            yield from fill(inside)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(inside.block))
+        return within, bodies
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
         """The indices of the accumulators of some loops: whole axes, or loop parts; and the extents."""
@@ -395,18 +363,13 @@ class Reductions(Runs, ABC):
         """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
 
         def terms(scope: Scope) -> Steps:
-            held = Local(self._accumulator("part", frame, sums.dtype), sums.dtype)
+            held = self._accumulator("part", frame, sums.dtype, scope.block)
             return self._in_variable(frame, scope, held, sums.core, use)
 
         def inside(scope: Scope) -> Steps:
-            within = full(frame, self.storage, sums.core)
-            bodies: list[tuple[kernel.Statement, ...]] = []
-            for constant in (True, False) if within else (True,):
-                staged, top = dict(frame.staged), Scope(scope, None, scope.names)
-                frame.constant = frozenset(sums.core) if constant else frozenset()
-                yield from self._around(frame, top, sums.outputs, terms)
-                frame.constant, frame.staged = frozenset(), staged
-                bodies.append(tuple(top.block))
+            within, bodies = yield from self._versions(
+                frame, scope, sums.core, lambda top: self._around(frame, top, sums.outputs, terms)
+            )
             scope.block.extend((kernel.If(within, bodies[0], bodies[1]),) if within else bodies[0])
 
         yield from self._around(frame, scope, sums.outer, inside)
@@ -421,9 +384,9 @@ class Reductions(Runs, ABC):
     ) -> Steps:
         """A reduction with an accumulator per element of its output loops: a buffer over them."""
         dtype, node = frame.node.acc_dtype, frame.node
-        inner, finished = self._inner(frame, loops), use or self._finish(frame)
+        inner, finished = _inner(frame, loops), use or self._finish(frame)
         kept, dims = self._accumulators(frame, inner)
-        name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
+        name = "acc" if scope is not self.top else f"{self.shaped.tensors[frame.value].name}_acc"
         buffer = self._scratch(name, frame.value, dtype, dims, scope)
         self.storage.accumulates(buffer, node)
 
@@ -442,7 +405,7 @@ class Reductions(Runs, ABC):
 
         def merge(body: Block, value: Scalar) -> None:
             held = Load(buffer, at(), dtype)
-            merged = self._combined(node, held, converted(value, dtype))
+            merged = combined(node, held, converted(value, dtype))
             body.append(kernel.Store(buffer, held.index, merged))
 
         self._over(frame, scope, inner, start)
@@ -464,6 +427,12 @@ class Reductions(Runs, ABC):
                 return self._summed(frame, scope, held, use)
             case ThreadTile():
                 return self._in_runs(frame, scope, held, use)
+
+
+def _inner(frame: Frame, loops: Sequence[Loop]) -> list[Loop]:
+    """The loops over output axes among some."""
+    outputs = set(frame.node.output_axes())
+    return [loop for loop in loops if loop.axis in outputs]
 
 
 def _joined(s: kernel.Statement, whole: int, step: int) -> kernel.Statement:

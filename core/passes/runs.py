@@ -16,11 +16,10 @@ from functools import partial
 
 from ilang.core.calculus.affine import axis_index
 from ilang.core.ir import kernel
-from ilang.core.ir.ids import VariableId
 from ilang.core.ir.scalar import Load, Local, Scalar
 from ilang.core.ir.schedule import Loop, ThreadTile
-from ilang.core.passes.loops import Loops
-from ilang.core.passes.scope import Block, Frame, Scope, fresh
+from ilang.core.passes.loops import Loops, combined
+from ilang.core.passes.scope import Block, Frame, Scope
 from ilang.core.passes.storage import start_of
 from ilang.core.record import replace
 
@@ -37,6 +36,10 @@ class Runs(Loops, ABC):
     @abstractmethod
     def _stage_inside(self, frame: Frame, loop: Loop) -> Steps:
         """Compute the producers whose site is inside a loop just opened."""
+
+    @abstractmethod
+    def _stage_outside(self, frame: Frame) -> Steps:
+        """Compute the producers whose site is the start of the kernel, or inside a shared loop."""
 
     def _around(
         self, frame: Frame, scope: Scope, loops: Sequence[Loop], inside: Callable[[Scope], Steps]
@@ -60,21 +63,6 @@ class Runs(Loops, ABC):
 
         yield from self._around(frame, scope, loops, inside)
 
-    def _counting(self, parent: Scope, name: str = "b") -> Scope:
-        name = fresh(name, parent.names, self.storage.names, self.taken)
-        scope = Scope(parent, VariableId(len(self.names)), parent.names | {name})
-        self.names.append(name)
-        self.loop_names.add(name)
-        return scope
-
-    def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
-        """A reduction of few terms: what one run gives is the result."""
-
-        def finish(body: Block, value: Scalar) -> None:
-            body.append(self._written(frame, value))
-
-        yield from self._in_runs(frame, scope, tile, finish)
-
     def _in_runs(
         self,
         frame: Frame,
@@ -87,7 +75,7 @@ class Runs(Loops, ABC):
         def inside(scope: Scope) -> Steps:
             if tile.elements:
                 return self._run_of_elements(frame, scope, tile, use)
-            held = Local(self._accumulator("run", frame, tile.dtype), tile.dtype)
+            held = self._accumulator("run", frame, tile.dtype, scope.block)
             return self._in_variable(frame, scope, held, tile.core, use)
 
         if tile.runs:
@@ -100,44 +88,48 @@ class Runs(Loops, ABC):
         loop, around = tile.runs[0], frame.chunks.get(tile.runs[0])
         parts = None if around is None else around.count
         count = self.storage.strips(self._trip(frame, loop)[0], tile.most, parts)
-        inside = self._counting(scope, "strip")
-        assert inside.variable is not None
-        frame.chunks[loop] = kernel.Chunk(inside.variable, count, 1)
+        inside, strip = self._counting(scope, "strip")
+        frame.chunks[loop] = kernel.Chunk(strip, count, 1)
         yield from self._added_runs(frame, inside, tile, use)
         del frame.chunks[loop]
         if around is not None:
             frame.chunks[loop] = around
-        scope.block.append(kernel.For(inside.variable, count, tuple(inside.block), chunk=around))
+        scope.block.append(kernel.For(strip, count, tuple(inside.block), chunk=around))
 
     def _added_runs(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
         """The sums of several runs in a buffer of their type, and what becomes of them."""
         each = replace(tile, outer=tile.runs, runs=(), most=0)
-        elements, node = list(tile.elements), frame.node
-        zero = replace(start_of(node), dtype=tile.dtype)
-        dims = [self._trip(frame, loop)[0] for loop in elements]
-        buffer = self._scratch("part", frame.value, tile.dtype, dims, scope)
+        element = self._started(frame, scope, tile, "part")
+
+        def merge(body: Block, value: Scalar) -> None:
+            held = element()
+            body.append(kernel.Store(held.buffer, held.index, combined(frame.node, held, value)))
+
+        yield from self._in_runs(frame, scope, each, merge)
+        self._over(frame, scope, list(tile.elements), lambda body: use(body, element()))
+
+    def _started(
+        self, frame: Frame, scope: Scope, tile: ThreadTile, name: str
+    ) -> Callable[[], Load]:
+        """A buffer with an element for each iteration of the innermost loops, started; the element that they are at."""
+        dims = [self._trip(frame, loop)[0] for loop in tile.elements]
+        buffer = self._scratch(name, frame.value, tile.dtype, dims, scope)
+        zero = replace(start_of(frame.node), dtype=tile.dtype)
 
         def element() -> Load:
-            at = tuple(axis_index(frame.variable(loop)) for loop in elements)
+            at = tuple(axis_index(frame.variable(loop)) for loop in tile.elements)
             return Load(buffer, at, tile.dtype)
 
         def start(body: Block) -> None:
             body.append(kernel.Store(buffer, element().index, zero))
 
-        def merge(body: Block, value: Scalar) -> None:
-            merged = self._combined(node, element(), value)
-            body.append(kernel.Store(buffer, element().index, merged))
-
-        self._over(frame, scope, elements, start)
-        yield from self._in_runs(frame, scope, each, merge)
-        self._over(frame, scope, elements, lambda body: use(body, element()))
+        self._over(frame, scope, list(tile.elements), start)
+        return element
 
     def _in_variable(
         self, frame: Frame, scope: Scope, held: Local, core: Sequence[Loop], use: Use
     ) -> Steps:
-        """The terms of some loops in a variable, which starts anew each time, and what becomes of it."""
-        start = replace(start_of(frame.node), dtype=held.dtype)
-        scope.block.append(kernel.Define(held.variable, held.dtype, start, mutable=True))
+        """The terms of some loops in a variable, which has been started, and what becomes of it."""
 
         def step(body: Block) -> None:
             value = self._accumulated(frame, held, held.dtype)
@@ -148,22 +140,12 @@ class Runs(Loops, ABC):
 
     def _run_of_elements(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
         """The sums of a run: a buffer with an element for each iteration of the innermost loops."""
-        elements = list(tile.elements)
-        dims = [self._trip(frame, loop)[0] for loop in elements]
-        buffer = self._scratch("run", frame.value, tile.dtype, dims, scope)
-
-        def held() -> Load:
-            at = tuple(axis_index(frame.variable(loop)) for loop in elements)
-            return Load(buffer, at, tile.dtype)
-
-        def start(body: Block) -> None:
-            zero = replace(start_of(frame.node), dtype=tile.dtype)
-            body.append(kernel.Store(buffer, held().index, zero))
+        element = self._started(frame, scope, tile, "run")
 
         def step(body: Block) -> None:
-            value = self._accumulated(frame, held(), tile.dtype)
-            self._count(frame, body, kernel.Store(buffer, held().index, value))
+            held = element()
+            value = self._accumulated(frame, held, tile.dtype)
+            self._count(frame, body, kernel.Store(held.buffer, held.index, value))
 
-        self._over(frame, scope, elements, start)
-        yield from self._inside(frame, scope, [*tile.core, *elements], step)
-        self._over(frame, scope, elements, lambda body: use(body, held()))
+        yield from self._inside(frame, scope, [*tile.core, *tile.elements], step)
+        self._over(frame, scope, list(tile.elements), lambda body: use(body, element()))
