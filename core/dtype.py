@@ -1,4 +1,4 @@
-"""Element types and the rules that join them (LANGUAGE.md section 1, "Types").
+"""Element types and the rules that join them (docs/language.md section 5).
 
 i32 widens to i64 and f32 to f64; bool beside a number takes its type; two bools in arithmetic become f32; an integer
 beside a float is refused. Nothing else converts by itself.
@@ -47,6 +47,6 @@ def accumulator(op: str, dtype: str) -> str:
     """The type in which a reduction by ``op`` accumulates values of ``dtype``.
 
     A float32 sum accumulates in float64, so that 2**24 terms stay within 1e-5 of the sum of magnitudes in any loop
-    order (LANGUAGE.md section 1). Lanes and tiles add few terms in float32 before.
+    order (docs/language.md section 5). Lanes and tiles add few terms in float32 before.
     """
     return "f64" if op == "+" and dtype == "f32" else dtype

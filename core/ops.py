@@ -1,6 +1,6 @@
 """THE op table: every operator of the language, and every scalar primitive a graph can hold.
 
-An operator is what a user writes (LANGUAGE.md section 1); a primitive is what it means on scalars. To add an
+An operator is what a user writes (docs/language.md section 2); a primitive is what it means on scalars. To add an
 operator: one row in ``OPS``; if its meaning is new, one row in ``PRIMITIVES``. A row has all that is said of a
 primitive: NumPy's function, C's operator, the derivative, the formula. What no row can say has a function where it is
 used: ``SPECIAL`` of ``reference.py`` where NumPy has none, and cases of ``Spelling`` in ``cfamily.py``.
@@ -301,7 +301,7 @@ SLOW = frozenset(p.name for p in PRIMITIVES.values() if p.kind == "float" and p.
 ROUNDED = {p.name: p.rounds_to for p in PRIMITIVES.values() if p.rounds_to}
 """The names of the numbers that primitives round to, for matrix units."""
 POWERS = {p.power: p.name for p in PRIMITIVES.values() if p.power is not None}
-"""The primitives that a power by a literal is (LANGUAGE.md section 1, "Constants"), by that number."""
+"""The primitives that a power by a literal is (docs/language.md section 4), by that number."""
 BY_NUMPY = {p.numpy: p.name for p in PRIMITIVES.values() if p.numpy}
 """The primitives by the names that NumPy has for them."""
 

@@ -1,7 +1,7 @@
 """The kinds of words and signs, and lines of the REPL as colored pieces.
 
 ``TOKENS`` is the one table of them: the REPL reads it here, Pygments in ``lexer.py``, the language server in
-``semantics.py``, and ``editors.py`` writes the grammars of editors out of it.
+``server.py``, and ``editors.py`` writes the grammars of editors out of it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ NARROW = 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status (LANGUAGE.md section 9)."""
+    """Run the command line and return its exit status (docs/language.md section 8)."""
     tokens = list(sys.argv[1:] if argv is None else argv)
     try:
         _open_standard_streams()

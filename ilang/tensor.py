@@ -304,7 +304,7 @@ def einsum(spec: str, *tensors: object, scalar: Scalar | None = None, acc: str =
     """An extended einsum: the sum of products, or of another scalar function, over the axes the result lacks.
 
     Args:
-        spec: ``"..v..|ij; jk => ..v..|ik"``; see LANGUAGE.md section 4.
+        spec: ``"..v..|ij; jk => ..v..|ik"``; see docs/tensors.md.
         tensors: one per operand of the specification.
         scalar: of the operands; their product by default.
         acc: ``+`` or ``>`` (maximum).

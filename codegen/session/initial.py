@@ -1,4 +1,4 @@
-"""The values that parameters begin with (TENSORS.md section 2)."""
+"""The values that parameters begin with (docs/functions.md)."""
 
 from __future__ import annotations
 

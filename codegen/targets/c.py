@@ -56,7 +56,7 @@ INCLUDES = (
 
 
 def emit(program: ir.Program, stoppable: bool = False) -> str:
-    """A program as one self-contained C text; ``stoppable`` for one that ``codegen/stopping.py`` can stop."""
+    """A program as one self-contained C text; ``stoppable`` for one that ``codegen/call/stopping.py`` can stop."""
     body = _implementation(program, stoppable)
     includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
     return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"

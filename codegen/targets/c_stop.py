@@ -6,7 +6,7 @@
     the calling thread is back at its landing, or goes there at once if the call was stopped
 
 A thread that is stopped jumps to its landing, within the parallel region, and ends the region like all others.
-``codegen/stopping.py`` has the functions behind the pointers.
+``codegen/call/stopping.py`` has the functions behind the pointers.
 """
 
 from __future__ import annotations

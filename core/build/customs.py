@@ -1,4 +1,4 @@
-"""Operations with a gradient of their own: ``prim ~logic:"." { v =: ... } grad { g1 =+ ... }`` (TENSORS.md section 3).
+"""Operations with a gradient of their own: ``prim ~logic:"." { v =: ... } grad { g1 =+ ... }`` (docs/functions.md).
 
 Slots are tensors: ``v`` is what the statements make of it, one after the other, and so are ``g1``, ``g2``, ``g3``,
 which begin as zeros. Element by element all slots have the axes of the result: what has fewer is repeated first, so

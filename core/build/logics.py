@@ -1,4 +1,4 @@
-"""Logics of assignments: how axes meet, and which are folded (TENSORS.md section 3).
+"""Logics of assignments: how axes meet, and which are folded (docs/functions.md).
 
 Example, ``c =:+ a ~logic:"...|i->o => ...|o"``: i is dropped, so the sum folds along it; every element of c is reached.
 """

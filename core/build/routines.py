@@ -1,4 +1,4 @@
-"""Routines: statements one after the other, each assignment giving a tensor other values (TENSORS.md section 3).
+"""Routines: statements one after the other, each assignment giving a tensor other values (docs/functions.md).
 
 Example, ``cd step(x) { y = "w" * x; backprop(y); w =- 0.1 *. w.grad; return y }``:
     inputs x and w;  n2 = compose(w, x);  n3 stands for the gradient of n2 with respect to w

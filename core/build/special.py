@@ -1,4 +1,4 @@
-"""Primitives that are no functions of elements: over rows, of gradients, and constants (TENSORS.md section 2)."""
+"""Primitives that are no functions of elements: over rows, of gradients, and constants (docs/functions.md)."""
 
 from __future__ import annotations
 

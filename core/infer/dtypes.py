@@ -1,4 +1,4 @@
-"""Element types: every scalar gets its type, every conversion is made explicit (LANGUAGE.md section 1, "Types").
+"""Element types: every scalar gets its type, every conversion is made explicit (docs/language.md section 5).
 
 A constant has no type of its own, with a sign or without: it takes that of what it meets, and f32 where it meets
 nothing; in a program of tensors that begins with an f64, that. So does a value of constants, ``1 / 3``, and one of

@@ -1,7 +1,7 @@
 """Axes of an index expression that take their extent from an affine index in which they stand.
 
 An axis that some index of a read is alone, or whose extent is written, is known from there. Any other axis gets the
-extent with which the index stays inside its dimension, padding included (LANGUAGE.md section 1).
+extent with which the index stays inside its dimension, padding included (docs/language.md section 2).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tensor functions (``op``) and routines (``cd``) as they are written, every node with its span.
 
 Produced by ``definitions.py`` and ``routines.py`` of ``notation/functions/``, printed back by ``printing.py`` there,
-consumed by ``build/functions.py`` and ``build/routines.py``. The contract is TENSORS.md sections 2 and 3.
+consumed by ``build/functions.py`` and ``build/routines.py``. docs/functions.md has the grammar.
 
 Invariants:
     - ``parse(print(definition)) == definition``; spans take no part in equality.

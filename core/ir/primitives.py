@@ -1,4 +1,4 @@
-"""The primitives of tensor functions: THE table of what their names and signs mean (TENSORS.md section 2).
+"""The primitives of tensor functions: THE table of what their names and signs mean (docs/functions.md).
 
 A definition of the file hides the primitive of its name.
 """

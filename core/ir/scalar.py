@@ -210,7 +210,7 @@ def constant_last(primitive: str, arguments: Sequence[Scalar]) -> tuple[Scalar, 
 
 
 def pointwise(symbol: str, leaves: Sequence[Scalar]) -> Scalar:
-    """The scalar meaning of a pointwise form (the op table, LANGUAGE.md section 1)."""
+    """The scalar meaning of a pointwise form (docs/language.md section 2)."""
     op = OPS[symbol]
     if len(leaves) == 2:
         assert op.binary is not None

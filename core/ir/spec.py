@@ -1,4 +1,4 @@
-"""Extended einsum specifications as data: one shape per operand and one for the result (LANGUAGE.md section 4).
+"""Extended einsum specifications as data: one shape per operand and one for the result (docs/tensors.md).
 
 Produced by ``notation/einsum/specification.py`` and ``notation/einsum/subscripts.py``, used by ``ir/operation.py``.
 

@@ -9,7 +9,7 @@
     factor     = "-" factor | number | name | function "(" expression { "," expression } ")" | "(" expression ")"
 
 A function is an operator of the language by its name, of two operands or of one, or a primitive: ``max(x, y)``,
-``max(x)``, ``exp(x)``, ``where(lt(x, y), x, y)``. (PyTensor's Elemwise; LANGUAGE.md section 6.)
+``max(x)``, ``exp(x)``, ``where(lt(x, y), x, y)``. (PyTensor's Elemwise; docs/elementwise.md.)
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Example:
           inputs n0 n1, outputs n3
 
 Every leaf starts with open input slots; a combinator binds slots of one side to outputs (or slots) of the other
-(LANGUAGE.md section 2); the slots that stay open are the inputs of the component. An application binds all slots of its
-component to the values that its arguments are, in order. One traversal of the tree, linear in its expressions.
+(docs/language.md section 3); the slots that stay open are the inputs of the component. An application binds all slots
+of its component to the values that its arguments are, in order. One traversal of the tree, linear in its expressions.
 
 Example:
     in:   f(x, y) = { n = (ij*j~ij)(x, y); (+ij~i)(n) }

@@ -53,7 +53,7 @@ TINY = {"f32": 1e-44, "f64": 5e-323}
 LIBRARY = 16
 """Units in the last place by which two mathematical libraries may differ."""
 SUM_BOUND = 1e-5
-"""A float32 sum is within this of the sum of magnitudes (LANGUAGE.md section 1)."""
+"""A float32 sum is within this of the sum of magnitudes (docs/language.md section 5)."""
 INFINITY = float("inf")
 
 

@@ -1,8 +1,8 @@
 """Random programs as values: a graph of typed nodes, made from a seed.
 
 A ``Program`` says what a text means, apart from any way to write it: ``writer.py`` writes it with combinators,
-``meaning.py`` and ``loops.py`` compute it. Every node is legal by the rules of LANGUAGE.md section 1, which stand here
-a second time on purpose: nothing of the product is imported.
+``meaning.py`` and ``loops.py`` compute it. Every node is legal by the rules of docs/language.md section 2, which stand
+here a second time on purpose: nothing of the product is imported.
 
 Axes have no extents yet. ``Program.classes`` says which dimensions a program forces to be equal; ``extents`` draws a
 number per class.

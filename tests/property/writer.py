@@ -2,8 +2,8 @@
 
 The text grows as a chain of stages over a tuple of live values. A stage is a row of parts, each of which takes the next
 values of the tuple: ``I`` passes one on, ``f`` computes, ``I & f`` computes and keeps, ``~(I | I)`` exchanges. Values
-that a stage leaves over, inputs that it opens, and ``<<`` in place of ``>>`` move the others around, as section 2 of
-LANGUAGE.md says; this file is that section a second time.
+that a stage leaves over, inputs that it opens, and ``<<`` in place of ``>>`` move the others around, as section 3 of
+docs/language.md says; this file is that section a second time.
 """
 
 from __future__ import annotations

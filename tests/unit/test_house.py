@@ -613,6 +613,18 @@ def test_nothing_reaches_outside_the_checkout() -> None:
     none_of(lines_with(OUTSIDE_CHECKOUT, MAY_NAME_OUTSIDE))
 
 
+def test_files_that_texts_of_the_product_name_exist() -> None:
+    endings = {"/" + name_of(path) for path in FILES}
+    none_of(
+        [
+            f"{name_of(path)} names {word}"
+            for path in SHIPPED
+            for word in set(re.findall(r"(?<![\w./{])[A-Za-z][\w/-]*\.(?:py|md)\b", text_of(path)))
+            if not any(each.endswith("/" + word) for each in endings)
+        ]
+    )
+
+
 def test_links_in_pages_resolve() -> None:
     broken = []
     for page in PAGES:

@@ -49,7 +49,7 @@ CONTRACT = {
     "^^": ("xor", "xor", "truth", 0),
     "!!": ("not", None, "not", None),
 }
-"""Symbol, name, binary and unary primitive, identity: the table of LANGUAGE.md section 1."""
+"""Symbol, name, binary and unary primitive, identity: the table of docs/language.md section 2."""
 
 
 def test_the_table_is_that_of_the_contract() -> None:

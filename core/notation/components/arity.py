@@ -52,7 +52,7 @@ def shared_wires(symbol: str, f: tuple[int, int], g: tuple[int, int]) -> int:
 
 
 def combined(symbol: str, f: Wires, g: Wires) -> Wires:
-    """The wires of ``f symbol g`` (LANGUAGE.md section 2)."""
+    """The wires of ``f symbol g`` (docs/language.md section 3)."""
     pairs = shared_wires(symbol, (f.inputs, f.outputs), (g.inputs, g.outputs))
     if symbol == "<<":
         return _chained(g, f, pairs, composed=True)
