@@ -24,10 +24,10 @@ from ilang.core.steps import (
     check,
     extents_text,
     graph_text,
-    later,
+    lazy,
     loops_text,
+    of_value,
     shapes_text,
-    taking,
     verified,
 )
 
@@ -214,7 +214,7 @@ def definition_built(
 
 
 def gradients_attached(shaped: Shaped) -> Shaped:
-    """A program in which nothing stands for a gradient."""
+    """The program with its gradients computed: no input stands for one any more."""
     attached: Shaped = _taken(GRADIENTS, shaped, CPU)
     return attached
 
@@ -289,7 +289,7 @@ def explain_shaped(
 
     kept = {step.stage: value for step, value in steps_below(shaped, machine)}
     program = kept[PASSES[machine.kind][-1].stage]
-    scheduled = _told_schedule(kept, machine)
+    scheduled = _schedule_of_written_axes(kept, machine)
     return explanation.explain(graph, shaped, scheduled, program, verbose, given)
 
 
@@ -299,16 +299,16 @@ def schedule(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
-    return _told_schedule(
+    return _schedule_of_written_axes(
         {step.stage: value for step, value in steps_below(shaped, machine)}, machine
     )
 
 
-def _told_schedule(kept: Mapping[str, Any], machine: Machine) -> Scheduled:
-    """The schedule of what the steps gave: that of the program before its axes were collapsed."""
+def _schedule_of_written_axes(kept: Mapping[str, Any], machine: Machine) -> Scheduled:
+    """The schedule of the program before its axes were collapsed; ``kept`` has the results of the steps by stage."""
     viewed, collapsed, scheduled = (kept[s.stage] for s in (VIEWS, COLLAPSED, SCHEDULE))
-    told: Scheduled = scheduled if collapsed is viewed else _taken(SCHEDULE, viewed, machine)
-    return told
+    shown: Scheduled = scheduled if collapsed is viewed else _taken(SCHEDULE, viewed, machine)
+    return shown
 
 
 def why(shaped: Shaped, machine: Machine = CPU) -> Why:
@@ -345,18 +345,18 @@ def graph_texts(graph: Graph, machine: Machine = CPU) -> dict[str, str]:
     return shown
 
 
-def told_stages(
+def described_stages(
     graph: Graph, shaped: Shaped, machine: Machine = CPU
 ) -> Iterator[tuple[str, str, str]]:
-    """Every stage of an inferred program on its way down: its name, what the step to it does, its text."""
+    """Every stage of an inferred program, in order: its name, what the step to it does, its text."""
     wiring, inference = FRONT[1], FRONT[-1]
-    yield wiring.stage, wiring.says, graph_text(graph)
-    yield inference.stage, inference.says, shapes_text(shaped)
+    yield wiring.stage, wiring.summary, graph_text(graph)
+    yield inference.stage, inference.summary, shapes_text(shaped)
     program: Any = None
     for step, value in steps_below(shaped, machine):
-        yield step.stage, step.says, step.show(value)
+        yield step.stage, step.summary, step.show(value)
         program = value
-    yield HOST.stage, HOST.says, HOST.show(host_of(program))
+    yield HOST.stage, HOST.summary, HOST.show(host_of(program))
 
 
 def steps_below(
@@ -436,7 +436,7 @@ def _collapsed(shaped: Shaped, machine: Machine, small: Collection[int] = ()) ->
 
 
 def _of_class(step: Step, run: Callable[..., Any], small: Collection[int]) -> Step:
-    """A step before which sizes are known to be small."""
+    """The step for a size class, of which ``small`` are the small sizes."""
     return replace(step, run=lambda shaped, machine: run(shaped, machine, small))
 
 
@@ -449,7 +449,7 @@ FRONT = (
         lambda text, _: text_program(text),
         None,
         "syntax",
-        later("notation.functions.printing", "print_program"),
+        lazy("notation.functions.printing", "print_program"),
     ),
     Step(
         "core/passes/syntax_to_graph.py",
@@ -466,7 +466,7 @@ FRONT = (
         "graph",
         "core/ir/graph.py",
         "einx notation, and kernels without ranks, as assignments and views",
-        taking("passes.einx_to_graph", "einx_to_graph"),
+        of_value("passes.einx_to_graph", "einx_to_graph"),
         check("graph"),
         "expanded",
         graph_text,
@@ -476,7 +476,7 @@ FRONT = (
         "graph",
         "core/infer/solved.py",
         "ranks, extents, loops of operations",
-        taking("infer.solved", "graph_to_solved"),
+        of_value("infer.solved", "graph_to_solved"),
         check("solved"),
         "extents",
         extents_text,
@@ -486,7 +486,7 @@ FRONT = (
         "solved",
         "core/ir/shaped.py",
         "element types; operations as assignments",
-        taking("passes.solved_to_shaped", "solved_to_shaped"),
+        of_value("passes.solved_to_shaped", "solved_to_shaped"),
         check("shaped"),
         "shapes",
         shapes_text,
@@ -526,7 +526,7 @@ SCHEDULE = Step(
     _scheduled,
     check("schedule"),
     "schedule",
-    later("explain.schedule", "scheduled_text"),
+    lazy("explain.schedule", "scheduled_text"),
 )
 """The step that chooses, for a machine and for a size class."""
 
@@ -539,7 +539,7 @@ LOWERING = (
         "schedule",
         "core/ir/kernel.py",
         "loop nests and buffers",
-        taking("passes.nest_to_kernel", "nest_to_kernel"),
+        of_value("passes.nest_to_kernel", "nest_to_kernel"),
         check("kernel"),
         "lowered",
         loops_text,
@@ -552,10 +552,10 @@ HOST = Step(
     "kernel",
     "core/ir/host.py",
     "checks, workspace, launches",
-    taking("lower.host", "kernel_to_host"),
+    of_value("lower.host", "kernel_to_host"),
     check("host"),
     "host",
-    later("explain.host", "host_text"),
+    lazy("explain.host", "host_text"),
 )
 """From kernels to the program around them, which targets print with them."""
 

@@ -26,22 +26,22 @@ T = TypeVar("T")
 class Step:
     """One step of the pipeline.
 
-    ``module`` takes it, from one IR to the next; ``run`` does, for a machine, which the steps before schedules do not
-    ask about; ``verify`` checks the result, given what it was made of, and ``show`` gives it as text, under the name
-    ``stage``, which no other step of a machine has.
+    ``module`` is the file of the step, ``takes`` and ``gives`` are the IRs before and after it. ``run`` computes the
+    result for a machine (steps before the schedule are the same for all), and ``verify`` checks it against what it
+    was made from. ``show`` prints it as the ``stage`` of that name; no two steps of a machine have one name.
     """
 
     module: str
     takes: str
     gives: str
-    says: str
+    summary: str
     run: Callable[[Any, Machine], Any]
     verify: Callable[[Any, Any], None] | None
     stage: str
     show: Callable[[Any], str]
 
 
-def later(module: str, name: str) -> Callable[..., Any]:
+def lazy(module: str, name: str) -> Callable[..., Any]:
     """A function of a module of ``core``, which is imported when it is first called."""
 
     def call(*values: Any) -> Any:
@@ -52,26 +52,26 @@ def later(module: str, name: str) -> Callable[..., Any]:
 
 def verified(module: str, value: T) -> T:
     """A value that the verifier in a module of ``core/check`` accepts."""
-    later(f"check.{module}", "verify")(value)
+    lazy(f"check.{module}", "verify")(value)
     return value
 
 
 def check(module: str) -> Callable[[Any, Any], None]:
     """The verifier in a module of ``core/check``, as a function of a value and of what it was made from."""
-    call = later(f"check.{module}", "verify")
+    call = lazy(f"check.{module}", "verify")
     return lambda value, _: call(value)
 
 
-def taking(module: str, name: str) -> Callable[[Any, Machine], Any]:
-    """A function that takes one value, in which the machine is said where it matters."""
-    call = later(module, name)
+def of_value(module: str, name: str) -> Callable[[Any, Machine], Any]:
+    """A function of one value as the ``run`` of a step: what it needs of a machine is in the value."""
+    call = lazy(module, name)
     return lambda value, _: call(value)
 
 
-graph_text: Callable[[Graph], str] = later("explain.graph", "graph_text")
-extents_text: Callable[[Solved], str] = later("explain.extents", "extents_text")
-shapes_text: Callable[[Shaped], str] = later("explain.shapes", "shapes_text")
-loops_text: Callable[[Program], str] = later("explain.kernel", "kernels_text")
+graph_text: Callable[[Graph], str] = lazy("explain.graph", "graph_text")
+extents_text: Callable[[Solved], str] = lazy("explain.extents", "extents_text")
+shapes_text: Callable[[Shaped], str] = lazy("explain.shapes", "shapes_text")
+loops_text: Callable[[Program], str] = lazy("explain.kernel", "kernels_text")
 
 
 BUILD = Step(
@@ -79,7 +79,7 @@ BUILD = Step(
     "syntax",
     "core/ir/graph.py",
     "tensor functions and routines, followed statement by statement",
-    lambda definition, _: later("build.program", "built")(*definition),
+    lambda definition, _: lazy("build.program", "built")(*definition),
     None,
     "graph",
     lambda built: graph_text(built.graph),
@@ -91,33 +91,33 @@ GRADIENTS = Step(
     "shaped",
     "core/ir/shaped.py",
     "what `backprop` asks for computed where it is used",
-    taking("transform.attached", "attached"),
+    of_value("transform.attached", "attached"),
     check("shaped"),
     "gradients",
-    later("explain.assignments", "assignments_text"),
+    lazy("explain.assignments", "assignments_text"),
 )
 """The step to a routine in which gradients are in the place of what stood for them."""
 
 
-def _kernel_pass(module: str, says: str) -> Step:
+def _kernel_pass(module: str, summary: str) -> Step:
     """The step from kernels to kernels of a module of ``core/passes``, which has the name of the stage."""
     stage = module.rpartition(".")[2]
     return Step(
         f"core/passes/{module.replace('.', '/')}.py",
         "kernel",
         "core/ir/kernel.py",
-        says,
-        taking(f"passes.{module}", f"kernel_to_{stage}"),
-        later("check.kernel", "verify"),
+        summary,
+        of_value(f"passes.{module}", f"kernel_to_{stage}"),
+        lazy("check.kernel", "verify"),
         stage,
         loops_text,
     )
 
 
-def _gpu_pass(stage: str, says: str, verify: str = "verify") -> Step:
+def _gpu_pass(stage: str, summary: str, verify: str = "verify") -> Step:
     """The step of a module of ``core/passes/gpu``."""
-    step = _kernel_pass(f"gpu.{stage}", says)
-    return replace(step, gives="core/ir/gpu.py", verify=later("check.gpu", verify))
+    step = _kernel_pass(f"gpu.{stage}", summary)
+    return replace(step, gives="core/ir/gpu.py", verify=lazy("check.gpu", verify))
 
 
 GUARDS = _kernel_pass("guarded", "loops skipped where an extent inside is 0")
@@ -151,7 +151,7 @@ GPU_PASSES = (
     _gpu_pass("matrices", "matrix instructions"),
     _gpu_pass("indices", "indices narrowed to 32 bits"),
     _gpu_pass("barriers", "barriers between threads of a block", "verify_ordered"),
-    replace(GUARDS, gives="core/ir/gpu.py", verify=later("check.gpu", "verify_ordered")),
+    replace(GUARDS, gives="core/ir/gpu.py", verify=lazy("check.gpu", "verify_ordered")),
 )
 """The passes of a GPU over loops: launches, grids and threads."""
 

@@ -1,4 +1,4 @@
-"""Walks along what is made of what, of any depth: without recursion."""
+"""Traversals of graphs of any depth, without recursion: ``below`` gives the nodes that a node is made of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def reached(starts: Iterable[K], below: Callable[[K], Iterable[K]]) -> set[K]:
-    """Everything that some things are made of, themselves included."""
+    """The nodes that are reachable from some nodes, themselves included."""
     every: set[K] = set()
     todo = list(starts)
     while todo:
@@ -23,9 +23,9 @@ def reached(starts: Iterable[K], below: Callable[[K], Iterable[K]]) -> set[K]:
 def parts_first(
     starts: Iterable[K], below: Callable[[K], Sequence[K]], done: Container[K] = ()
 ) -> Iterator[K]:
-    """Everything that some things are made of, once: each after what it is made of, from left to right, then itself.
+    """The nodes that are reachable from some nodes, each once and after those below it (postorder, left to right).
 
-    What is ``done`` is left out, and what is so by the time that it is reached.
+    Nodes in ``done`` are left out; the caller may add to it meanwhile.
     """
     given: set[K] = set()
     todo = [(each, False) for each in reversed(list(starts))]

@@ -204,7 +204,7 @@ def _stages(graph: Graph, shaped: Shaped, target: str) -> str:
     """The stages of the compiler, each with what it changed."""
     before: list[str] = []
     folds = list[str]()
-    for name, says, text in pipeline.told_stages(graph, shaped, MACHINES[target]):
+    for name, says, text in pipeline.described_stages(graph, shaped, MACHINES[target]):
         lines = text.rstrip("\n").split("\n")
         folds.append(_stage(name, says, before, lines))
         before = lines

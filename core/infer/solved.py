@@ -9,7 +9,7 @@ Invariants:
     - ``derived`` is in the order in which extents can be computed.
 
 Example:
-    in:   n2 = n0[i,k] * n1[k,j];  n3 = sum n2[i,j,k] over k
+    in:   n2 = n0[i,k] * n1[k,j];  n3 = fold + over k: n2[i,j,k]
     out:  n0 [i,k]   n1 [k,j]   n2 [i,j,k] for i j k   n3 [i,j] for i j k   sizes i k j, of n0 and n1
 """
 

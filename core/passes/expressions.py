@@ -2,7 +2,7 @@
 
 Example:
     in:   +ijk~ij of n2
-    out:  n3 = sum n2[i,j,k] over i j, k reduced
+    out:  n3 = fold + over k: n2[i,j,k]   for i j
 
 Axes are the output's letters, then the operands' others in order of appearance.
 """

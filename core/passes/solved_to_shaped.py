@@ -1,7 +1,7 @@
 """Element types of every value; operations become accumulating assignments, of sizes that are solved.
 
 Example:
-    in:   n2 [i,j,k] = mul in0[i,k] in1[k,j];  n3 [i,j] = sum n2[i,j,k] over k;  in0 and in1 f32
+    in:   n2 = n0[i,k] * n1[k,j];  n3 = fold + over k: n2[i,j,k];  n0 and n1 are f32
     out:  in0 f32 [i,k]   in1 f32 [k,j]   t1 f32 [i,j,k]   out f32 [i,j]   sizes i k j at run time
 
 Example:

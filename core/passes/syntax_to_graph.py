@@ -2,8 +2,8 @@
 
 Example:
     in:   ik*kj~ijk >> +ijk~ij
-    out:  n2 = mul in0[i,k] in1[k,j] over i j k
-          n3 = sum n2[i,j,k] over i j, k reduced
+    out:  n2 = n0[i,k] * n1[k,j]   for i j k
+          n3 = fold + over k: n2[i,j,k]   for i j
           inputs n0 n1, outputs n3
 
 Every leaf starts with open input slots; a combinator binds slots of one side to outputs (or slots) of the other
@@ -12,8 +12,8 @@ of its component to the values that its arguments are, in order. One traversal o
 
 Example:
     in:   f(x, y) = { n = (ij*j~ij)(x, y); (+ij~i)(n) }
-    out:  n2 = mul n0[i,j] n1[j] over i j, called n
-          n3 = sum n2[i,j] over i, j reduced
+    out:  n2 = n0[i,j] * n1[j]   for i j   called n
+          n3 = fold + over j: n2[i,j]   for i
           inputs n0 n1, outputs n3
 """
 

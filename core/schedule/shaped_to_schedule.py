@@ -4,7 +4,7 @@ A nest that a person wrote and one that ``choose`` gives give the same value by 
 it and chooses nothing.
 
 Example:
-    in:   t1 = mul in0[i,k] in1[k,j];  out = sum t1[i,j,k] over k
+    in:   t1 = in0[i,k] * in1[k,j];  out = sum t1[i,j,k] over k
     out:  t1 || i k j      out || i k j 0      k0: out;  t1 shares i k j with out
 """
 

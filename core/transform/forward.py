@@ -1,7 +1,7 @@
 """Forward mode: the program that gives directional derivatives, from the typed graph of a program.
 
 Example, of a matrix multiply with tangents t0 and t1 of its inputs:
-    in:   n2[i,j] = sum n0[i,k] * n1[k,j]
+    in:   n2[i,j] = sum n0[i,k] * n1[k,j] over k
     out:  n2[i,j], and t2[i,j] = sum t0[i,k] * n1[k,j] + n0[i,k] * t1[k,j] over k
 
 Beside each value that a tangent reaches stands its tangent, computed by the same assignment of the derivative of the

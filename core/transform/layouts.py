@@ -1,8 +1,8 @@
 """Layouts: values whose dimensions stand in another order in memory than in the text.
 
 Example, of an x that is stored column by column:
-    in:   x[i,j]; y[j];  t1[i,j] = mul x[i,j] y[j];  out[j] = sum x[i,j] over i
-    out:  x[j,i]; y[j];  t1[j,i] = mul x[j,i] y[j];  out[j] = sum x[j,i] over i
+    in:   x[i,j]; y[j];  t1[i,j] = x[i,j] * y[j];  out[j] = sum x[i,j] over i
+    out:  x[j,i]; y[j];  t1[j,i] = x[j,i] * y[j];  out[j] = sum x[j,i] over i
 
 Only indices change, so loops are chosen for what is next to each other in memory, and nothing below knows of layouts.
 The arrays of a caller say those of inputs. A computed value is laid out as the values of most dimensions that it reads

@@ -1,7 +1,7 @@
 """Reverse mode: the program that gives gradients, from the typed graph of a program.
 
 Example, of a matrix multiply with the cotangent g of its result:
-    in:   n2[i,j] = sum n0[i,k] * n1[k,j]
+    in:   n2[i,j] = sum n0[i,k] * n1[k,j] over k
     out:  d0[i,k] = sum g[i,j] * n1[k,j] over j
           d1[k,j] = sum g[i,j] * n0[i,k] over i
 

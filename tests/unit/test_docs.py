@@ -190,7 +190,7 @@ def test_status_codes() -> None:
 
 
 def test_pipeline() -> None:
-    rows = [[step.takes, step.gives, step.module, step.says] for step in STEPS]
+    rows = [[step.takes, step.gives, step.module, step.summary] for step in STEPS]
     assert table(ARCHITECTURE, "takes") == rows
 
 
