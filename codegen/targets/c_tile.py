@@ -132,9 +132,14 @@ class TileText(TileFunction):
         head = f"static __attribute__((noinline)) void {self.name}_{end}("
         yield several_a_line(head, ["int64_t first_row", "int64_t first_lane", *parameters], ")")
         parts = f"{self.name}_lanes / lanes_{self.kind}"
-        words = [self.rows(), parts, *self._fills(filling), "first_row", "first_lane", *arguments]
+        words = [self.rows(), parts, *self._fills(filling), *self._all_rows(not filling)]
+        words += ["first_row", "first_lane", *arguments]
         yield from braced("", [f"{self.name}_part({', '.join(words)});"])
         yield ""
+
+    def _all_rows(self, are_there: bool = False) -> list[str]:
+        """The argument that says whether all rows of a part are there."""
+        return [str(int(are_there))] if self.part.repeats() else []
 
     def _fills(self, filling: bool = False) -> list[str]:
         """The argument that says whether a part fills the copy that it reads."""
@@ -230,7 +235,7 @@ class TileText(TileFunction):
         most = self.rows() if self.is_matrix() else "tile_rows"
         wide = f"{self.name}_lanes"
         given = ", ".join(["row", "lane", *arguments])
-        one_vector = ", ".join([self.rows(), "1", *self._fills(), given])
+        one_vector = ", ".join([self.rows(), "1", *self._fills(), *self._all_rows(), given])
         narrow = self._left(-1, wide, "0", f"{wide} / 2")
         inner = INDENT * len(narrow)
         row = (
@@ -254,10 +259,14 @@ class TileText(TileFunction):
             otherwise = "else "
         if self.is_matrix():
             less = "0"
-            for height in (f"{self.name}_few", f"{self.name}_some"):
-                known = "".join(f"({word}) && " for word in self._left(0, most, less, height))
-                yield f"{otherwise}if ({known}tile_rows - row <= {height})"
-                words = (height, f"{wide} / lanes_{self.kind}", *self._fills(), given)
+            heights = [f"{self.name}_few", f"{self.name}_some"]
+            heights += [f"{self.name}_most"] if self.part.repeats() else []
+            for height in heights:
+                end = f"{height} - 1" if height in heights[2:] else height
+                known = "".join(f"({word}) && " for word in self._left(0, most, less, end))
+                yield f"{otherwise}if ({known}tile_rows - row <= {end})"
+                parts = f"{wide} / lanes_{self.kind}"
+                words = (height, parts, *self._fills(), *self._all_rows(), given)
                 yield f"{INDENT}{self.name}_part({', '.join(words)});"
                 otherwise, less = "else ", height
         if otherwise:

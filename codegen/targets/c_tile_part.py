@@ -14,10 +14,16 @@ from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.braces import braced
 from ilang.codegen.targets.c_entry import several_a_line
 from ilang.codegen.targets.c_terms import COUNT, SUMS
-from ilang.codegen.targets.c_vector import ACC, LOADED, VectorSpelling, vector_type
-from ilang.codegen.targets.cfamily import C_TYPES, Spelling
+from ilang.codegen.targets.c_vector import (
+    ACC,
+    LOADED,
+    Renamed,
+    VectorSpelling,
+    vector_type,
+)
+from ilang.codegen.targets.cfamily import C_TYPES, Spelling, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier
-from ilang.core.calculus.affine import variables_of
+from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.ir.kernel import Kernel, Program, Store, Tile
 from ilang.core.ir.scalar import Load, scalars_within
 from ilang.core.record import replace
@@ -95,11 +101,17 @@ class TilePart(TileFunction):
         self.partial = tile.partial
         self.loops = [replace(loop, within=()) for loop in self.ragged]
         self.lane_loop = self.loops[-1]
+        self.spelling.by_rows = self._by_rows() if self.is_matrix() else {}
+
+    def repeats(self) -> bool:
+        """Whether rows that read a fixed number of elements apart may end earlier: then they repeat the last one."""
+        return bool(self.spelling.by_rows and self.ragged[0].within)
 
     def lines(self) -> Iterator[str]:
         """The function."""
         counts = ["const int rows_at_once", "const int parts_at_once"]
         counts += ["const int filling"] if self.tile.fill is not None else []
+        counts += ["const int all_rows"] if self.repeats() else []
         counts += ["int64_t first_row", "int64_t first_lane"]
         head = f"static inline __attribute__((always_inline)) void {self.name}_part("
         yield several_a_line(head, [*counts, *self.parameters(some=True)[0]], ")")
@@ -108,7 +120,7 @@ class TilePart(TileFunction):
 
     def _body(self) -> Iterator[str]:
         for loop in self.ragged[:-1]:
-            if loop.within and loop.variable in self._walked():
+            if loop.within and (self.repeats() or loop.variable in self._walked()):
                 stop = f"{self.plain.end(loop)} - 1"
                 yield f"const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
         vectors = f"[{self.rows()}][{self.name}_lanes / lanes_{self.kind}]"
@@ -129,6 +141,36 @@ class TilePart(TileFunction):
             added = self._over_part(f"{place} += {VALUE};")
             yield from braced(f"if ({COUNT} > 1)", (*added, "return;"))
         yield from self._over_part(f"{place} = {SUMMED if self.registers.apart else VALUE};")
+
+    def _by_rows(self) -> dict[tuple[int, tuple[Affine, ...]], str]:
+        """The elements, by buffer and index, that rows make a fixed number of elements apart, as text.
+
+        The row comes last in the index: then compilers keep one address, and not one for each row.
+        """
+        row, lanes = self.loops[0].variable, self.lane_loop.variable
+        named, counted = Renamed(self.plain, {row: "first_row"}), self.plain.variable(row)
+        counted = f"from_{counted}" if self.ragged[0].within else counted
+        texts = dict[tuple[int, tuple[Affine, ...]], str]()
+        for load in self._loads():
+            moved = [n for n, part in enumerate(load.index) if row in part.variables()]
+            buffer = self.program.buffers[load.buffer]
+            sizes = [self.program.sizes[n].fixed or 0 for n in buffer.dims]
+            looks = any(part.looked for part in load.index)
+            if not moved or looks or lanes in variables_of(load.index):
+                continue
+            if 0 in sizes[moved[0] + 1 :]:  # or not known
+                continue
+            step = sum(load.index[n].coefficient(row) * prod(sizes[n + 1 :]) for n in moved)
+            at = f"{named.position(load.buffer, load.index)} + {product((counted, str(step)))}"
+            texts[load.buffer, tuple(load.index)] = f"{identifier(buffer.name)}[{at}]"
+        return texts
+
+    def _loads(self) -> Iterator[Load]:
+        """The loads of an iteration beside those of the tile."""
+        for s in self.registers.body:
+            for part in scalars_within(s.value):
+                if isinstance(part, Load) and part.buffer != self.tile.buffer:
+                    yield part
 
     def _core(self, depth: int) -> Iterator[str]:
         """The loops that fill the rows at hand, those from a depth on.
@@ -168,6 +210,9 @@ class TilePart(TileFunction):
             at = f"first_row + {name}" if grouped else at
             at = f"min_i64({at}, last_{name})" if not last and ragged.within else at
             place = [f"const int64_t in_{name} = {at};"]
+        if grouped and self.repeats():
+            last_row = f"min_i64({name}, last_{name} - first_row)"
+            place.append(f"const int64_t from_{name} = all_rows ? {name} : {last_row};")
         yield f"#pragma GCC unroll {self._most_parts() if last else self.dims[depth]}"
         head = self.plain.opened(loop, end="rows_at_once" if grouped else "")
         head = self._over_lanes("parts_at_once * lanes_" + self.kind) if last else head
@@ -213,13 +258,9 @@ class TilePart(TileFunction):
 
     def _walked(self) -> set[int]:
         """The variables of loops by which an iteration reads memory: some rows repeat the one before."""
-        return variables_of(
-            index
-            for s in self.registers.body
-            for part in scalars_within(s.value)
-            if isinstance(part, Load) and part.buffer != self.tile.buffer
-            for index in part.index
-        )
+        by_rows = self.spelling.by_rows
+        others = (x for x in self._loads() if (x.buffer, tuple(x.index)) not in by_rows)
+        return variables_of(index for load in others for index in load.index)
 
     def _before_partial(self) -> Iterator[str]:
         """Add what the partial sum before this one gave to those before it, where the tile will be."""

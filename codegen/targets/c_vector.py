@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ilang.codegen.targets.cfamily import C_TYPES, KernelNames, Spelling
 from ilang.core.calculus.affine import Affine
@@ -22,18 +22,17 @@ LOADED = "loaded"
 """The vectors that all rows of a part of a tile use, with a number for each load."""
 
 
-class InTensor(KernelNames):
-    """The expressions of reads of a tile function in the tensor: a row stays inside its dimension."""
+class Renamed(KernelNames):
+    """Expressions as others of a kernel, but for the names of some variables."""
 
-    def __init__(self, plain: Spelling, counted: frozenset[int]) -> None:
-        """Names as ``plain`` has them, but for the variables that count within a part of the tile."""
+    def __init__(self, plain: Spelling, names: Mapping[int, str]) -> None:
+        """Other names for variables of the kernel of ``plain``."""
         super().__init__(plain.program, plain.kernel)
-        self.counted = counted
+        self.names = names
 
     def variable(self, number: int) -> str:
         """A loop variable."""
-        name = super().variable(number)
-        return f"in_{name}" if number in self.counted else name
+        return self.names.get(number) or super().variable(number)
 
 
 class VectorSpelling(Spelling):
@@ -43,10 +42,10 @@ class VectorSpelling(Spelling):
         """Names for a kernel, as ``plain`` has them, in a tile of it that registers hold.
 
         Some variables of loops over rows and lanes count within a part of the tile; reads use where that is in the
-        tensor.
+        tensor, which stays inside its dimension.
         """
         super().__init__(plain.program, plain.kernel)
-        self.reads = InTensor(plain, registers.counted())
+        self.reads = Renamed(plain, {n: f"in_{plain.variable(n)}" for n in registers.counted()})
         self.tile = tile.buffer
         self.lanes = tile.vector
         self.along = frozenset(registers.along) | (
@@ -54,6 +53,7 @@ class VectorSpelling(Spelling):
         )
         self.vectors = frozenset(registers.vectors)
         self.held: dict[Load, str] = {}
+        self.by_rows: dict[tuple[int, tuple[Affine, ...]], str] = {}
 
     def hold(self, loads: Sequence[Load], lane: str) -> list[str]:
         """Spell loads as vectors that were read before, from now on, where a loop counts lanes; as they were before."""
@@ -83,7 +83,8 @@ class VectorSpelling(Spelling):
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
         """An element of a buffer; one of the tile is a vector in registers."""
         if buffer != self.tile:
-            return self.reads.element(buffer, index)
+            by_rows = self.by_rows.get((buffer, tuple(index)))
+            return by_rows or self.reads.element(buffer, index)
         row = ""
         for size, part in zip(self.program.buffers[buffer].dims[:-1], index[:-1], strict=True):
             word = self.index(part)

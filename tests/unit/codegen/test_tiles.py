@@ -72,6 +72,17 @@ def test_products_of_ragged_extents(unit: str, tmp_path: Path) -> None:
         assert (np.abs(out - exact) <= bound).all(), (m, k, n)
 
 
+@pytest.mark.parametrize(
+    ("rows", "row"),
+    [(240, r"i1"), (250, r"from_i1")],
+)
+def test_a_row_is_last_in_an_index(rows: int, row: str) -> None:
+    """Compilers then keep one address for all rows; where rows may end earlier, only parts with fewer ask for ends."""
+    text = i("ik*kj~ijk >> +ijk~ij | i:24,j:16 | j i k i' j' 0").source("c", (rows, 64), (64, 16))
+    assert f"in0[(24 * i + first_row) * 64 + k + {row} * 64] * loaded0" in text
+    assert ("const int64_t from_i1 = all_rows ? i1 : il_min_i64(" in text) == (rows % 24 > 0)
+
+
 @pytest.mark.parametrize("acc", ["+", ">"])
 def test_a_tile_takes_what_is_computed_outside_it(acc: str) -> None:
     """The factor of each row is a sum in a scalar variable, computed once, outside the function of the tile."""
