@@ -116,9 +116,7 @@ def _groups(scheduled: Scheduled, live: set[int]) -> None:
     _demand(len(set(roots)) == len(roots), "a value is a root of one group", -1)
     whole = set(map(scheduled.shaped.owner, scheduled.shaped.outputs))
     for value in live:
-        node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
-        assert isinstance(node, Assignment)
-        assert nest is not None
+        node, nest = scheduled.assigned(value)
         owner = scheduled.shaped.owner
         sources = {owner(ValueId(each.source)) for each in node.lookups()}
         for number, read in enumerate(node.reads):
@@ -167,9 +165,7 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
     """An instance shares loops that are open at its place, and what it stages is delivered."""
     instance = plan.instances[number]
     value = instance.value
-    node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
-    assert isinstance(node, Assignment)
-    assert nest is not None
+    node, nest = scheduled.assigned(value)
     _demand(set(instance.home) <= set(nest.order), "shared loops are loops of the value", value)
     chain = set(instance.chain)
     _demand(chain.issuperset(instance.home.values()), "shared loops are around the place", value)
@@ -209,9 +205,7 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
 def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> None:
     """The accumulation of an instance is of its own loops, from the outermost reduced one on."""
     value = instance.value
-    node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
-    assert isinstance(node, Assignment)
-    assert nest is not None
+    node, nest = scheduled.assigned(value)
     reduced = set(node.reduced_axes()) if node.base is None else set()
     unshared = tuple(loop for loop in nest.order if loop not in instance.home)
     alone = instance.parts is not None and not instance.parts.least

@@ -50,7 +50,7 @@ def scheduled_text(scheduled: Scheduled) -> str:
     rows = []
     for value in range(len(scheduled.nests)):
         if scheduled.nests[value] is not None:
-            node, nest = _assigned(scheduled, value)
+            node, nest = scheduled.assigned(value)
             rows.append((_name(scheduled, value), unscheduled(node), schedule_text(node, nest)))
     kernels = ("\n".join(_group(scheduled, n, g)) for n, g in enumerate(scheduled.groups))
     stored = [
@@ -75,7 +75,7 @@ def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:
         )
     if group.plan.mirror is not None:
         node, name = (
-            _assigned(scheduled, group.roots[0].value)[0],
+            scheduled.assigned(group.roots[0].value)[0],
             _name(scheduled, group.roots[0].value),
         )
         axes = " ".join(node.axes[axis].name for axis in group.plan.mirror)
@@ -89,14 +89,14 @@ def _root(scheduled: Scheduled, root: Root) -> str:
     name = _name(scheduled, root.value)
     if root.owner == root.value:
         return name
-    node, nest = _assigned(scheduled, root.value)
+    node, nest = scheduled.assigned(root.value)
     loops = " ".join(loop_text(node, loop) for loop in nest.order[: root.shared])
     return f"{name} shares {loops} with {_name(scheduled, root.owner)}"
 
 
 def _staged_reads(scheduled: Scheduled, instance: Instance) -> list[int]:
     """The reads of an instance for which something is computed or copied, by number."""
-    node, nest = _assigned(scheduled, instance.value)
+    node, nest = scheduled.assigned(instance.value)
     return [
         number
         for number, read in enumerate(node.reads)
@@ -107,7 +107,7 @@ def _staged_reads(scheduled: Scheduled, instance: Instance) -> list[int]:
 
 def _staged(scheduled: Scheduled, group: Group, instance: Instance, number: int) -> str:
     """The staging of a read: ``t1 in out, shares i k j``, or ``in1 copied in out, inside j, as [n_k, 64]``."""
-    node, nest = _assigned(scheduled, instance.value)
+    node, nest = scheduled.assigned(instance.value)
     read, site = node.reads[number], nest.sites[number]
     name, reader = _name(scheduled, read.value), _name(scheduled, instance.value)
     outside = " ".join(loop_text(node, loop) for loop in nest.order[: site or 0])
@@ -115,7 +115,7 @@ def _staged(scheduled: Scheduled, group: Group, instance: Instance, number: int)
     if number in instance.copies:
         dims = _dims(scheduled, [dim.extent for dim in instance.copies[number]])
         return ", ".join([f"{name} copied in {reader}", *words, *([f"as {dims}"] if dims else [])])
-    producer, inner = _assigned(scheduled, read.value)
+    producer, inner = scheduled.assigned(read.value)
     source = group.plan.instances[instance.sources[read].instance]
     fusion = scheduled.fusions[instance.value][number]
     shared = _shared(producer, inner, node, fusion.loops) if fusion else ""
@@ -142,12 +142,12 @@ def _dims(scheduled: Scheduled, extents: Sequence[Extent]) -> str:
 def _opened(scheduled: Scheduled, group: Group, opened: Opened) -> str:
     """A loop of a kernel: its name, and whose it is."""
     value = group.plan.instances[opened.instance].value
-    return f"{loop_text(_assigned(scheduled, value)[0], opened.loop)} of {_name(scheduled, value)}"
+    return f"{loop_text(scheduled.assigned(value)[0], opened.loop)} of {_name(scheduled, value)}"
 
 
 def _parts(scheduled: Scheduled, instance: Instance, parts: Parts) -> str:
     """The reduction that goes in parts: ``out in parts of k, added by one thread for each element``."""
-    node, name = _assigned(scheduled, instance.value)[0], _name(scheduled, instance.value)
+    node, name = scheduled.assigned(instance.value)[0], _name(scheduled, instance.value)
     loops = " ".join(loop_text(node, loop) for loop in parts.loops)
     adder = "all threads of a block" if parts.threads else "one thread"
     each = f"one for each {loops}"
@@ -161,7 +161,7 @@ def _parts(scheduled: Scheduled, instance: Instance, parts: Parts) -> str:
 
 def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> str:
     """The manner in which a reduction folds: ``out in a register tile i' j' of 6 x 64, over k', blocks of k``."""
-    node, _ = _assigned(scheduled, instance.value)
+    node, _ = scheduled.assigned(instance.value)
     name = _name(scheduled, instance.value)
 
     def spelled(loops: tuple[Loop, ...]) -> str:
@@ -227,7 +227,7 @@ def _running(
         return named(link.instance) + _where(scheduled, instances[summed].value, link.live)
 
     outer = running.outer
-    node, _ = _assigned(scheduled, instances[outer.instance].value)
+    node, _ = scheduled.assigned(instances[outer.instance].value)
     words = [
         f"{named(number)} online, over {loop_text(node, outer.loop)} of {named(outer.instance)}"
     ]
@@ -245,20 +245,13 @@ def _running(
 
 def _where(scheduled: Scheduled, value: int, guards: Sequence[Within]) -> str:
     """Conditions on the axes of an assignment: `` where 0 <= i-j``; nothing where there are none."""
-    node, _ = _assigned(scheduled, value)
+    node, _ = scheduled.assigned(value)
     sizes = scheduled.shaped.sizes
     texts = (
         affine_text(guard.index, lambda axis: node.axes[axis].name, lambda n: size_text(sizes[n]))
         for guard in guards
     )
     return " where " + " and ".join(f"0 <= {text}" for text in texts) if guards else ""
-
-
-def _assigned(scheduled: Scheduled, value: int) -> tuple[Assignment, Nest]:
-    node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
-    assert isinstance(node, Assignment)
-    assert nest is not None
-    return node, nest
 
 
 def _name(scheduled: Scheduled, value: int) -> str:

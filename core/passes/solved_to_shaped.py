@@ -127,7 +127,7 @@ class _ShapedBuilder(Assignments):
 
     def run(self, outputs: Sequence[int], needed: Collection[int]) -> shaped.Shaped:
         """The program that gives some values; ``needed`` has those to compute, inputs among them."""
-        alone = self._alone(outputs)
+        alone = _alone(self.program, outputs)
         for value, node in enumerate(self.program.nodes):
             if value not in needed:
                 continue
@@ -144,7 +144,7 @@ class _ShapedBuilder(Assignments):
         for value in alone & self.open.keys():
             self.number[value] = self.open[value][self.floats[value] or self.least]
         given = self._outputs(outputs)
-        self._check_bounds()
+        _check_bounds(self.solved)
         names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
         place = dict(zip(outputs, given, strict=True))
         defined: dict[int | None, str] = {
@@ -182,14 +182,16 @@ class _ShapedBuilder(Assignments):
             (*self.solved.reaches, *self.reaches),
             *self._backward(),
         )
-        self._check_annotations(result)
+        _check_annotations(self.program, self.number, result)
         return result
 
     def _backward(self) -> tuple[tuple[graph.Backprop, ...], tuple[graph.Custom, ...]]:
         """The gradients that are to be attached, of the values that there are."""
         backward = tuple(
             replace(
-                each, of=self.number[each.of], gradients=self._pairs(each.gradients, self.place)
+                each,
+                of=self.number[each.of],
+                gradients=_pairs(each.gradients, self.number, self.place),
             )
             for each in self.program.backward
             if any(given in self.place for given, _ in each.gradients)
@@ -199,33 +201,22 @@ class _ShapedBuilder(Assignments):
                 each,
                 value=self.number[each.value],
                 cotangent=self.number[each.cotangent],
-                gradients=self._pairs(each.gradients, self.number),
+                gradients=_pairs(each.gradients, self.number, self.number),
             )
             for each in self.program.custom
             if each.value in self.number and each.cotangent in self.place
         )
         return backward, custom
 
-    def _pairs(
-        self, pairs: Sequence[tuple[int, int]], present: Collection[int]
-    ) -> tuple[tuple[int, int], ...]:
-        """Pairs of values, those whose first is present."""
-        return tuple((self.number[a], self.number[b]) for a, b in pairs if a in present)
-
     def _node(self, value: int, node: graph.Node) -> None:
         """Add what a node of the graph is here: an input, assignments or a view; a number is a constant."""
         match node:
-            case graph.Input():
-                self._input(value, node)
-            case Terminal():
-                match node.kind:
-                    case "number":
-                        assert node.value is not None
-                        self.constants[value] = Constant(node.value)
-                    case "data" | "parameter" | "constant" | "fill" | "alike":
-                        self._input(value, node)
-                    case _:
-                        assert_never(node.kind)
+            case Terminal(kind="number"):
+                assert node.value is not None
+                self.constants[value] = Constant(node.value)
+            case graph.Input() | Terminal():  # the wiring numbers inputs first
+                given = shaped.Input(self.place[value], node.span)
+                self._add(value, given, self.dtypes[value])
             case graph.Assignment():
                 if not node.reads and isinstance(node.scalar, Constant):
                     self.constants[value] = node.scalar
@@ -233,12 +224,13 @@ class _ShapedBuilder(Assignments):
                 self._assignment(value, node, self.solved.axes(value))
             case graph.Elementwise():
                 if node.value in self.constants:
-                    given = [self.constants[node.value]]
-                    folded = type_scalar(node.scalar, given, node.span, self.least)
+                    constants = [self.constants[node.value]]
+                    folded = type_scalar(node.scalar, constants, node.span, self.least)
                     assert isinstance(folded, Constant)
                     self.constants[value] = folded
                     return
-                self._assignment(value, self._spread(value, node), self.solved.dims(value))
+                dims = self.solved.dims(value)
+                self._assignment(value, _spread(node, len(dims)), dims)
             case graph.View():
                 self._view(value, node)
             case Operation():
@@ -338,22 +330,11 @@ class _ShapedBuilder(Assignments):
             self.open[value][dtype] = self.number[value]
         self.number |= {value: self.open[value][dtype] for value, dtype in wanted.items()}
 
-    def _alone(self, outputs: Sequence[int]) -> set[int]:
-        """The values that have the type of what meets nothing if they are open: results, and what gradients are of."""
-        backward = [v for each in self.program.backward for v in (each.of, *chain(*each.gradients))]
-        custom = [v for each in self.program.custom for v in (each.value, *chain(*each.gradients))]
-        return {*outputs, *backward, *custom}
-
     def _build(self, value: int, node: graph.Node) -> None:
         """Add a node; ``meets`` is the type that it has if it is open."""
         self.alone = self.floats[value]
         self._node(value, node)
         self.meets = self.alone = None
-
-    def _input(self, value: int, node: graph.Input | Terminal) -> None:
-        """An input: the wiring numbers inputs first, so the value of an input is its position."""
-        node_input = shaped.Input(self.place[value], node.span)
-        self._add(value, node_input, self.dtypes[value])
 
     def _view(self, value: int, node: graph.View) -> None:
         """A view, which a constant needs none of."""
@@ -365,21 +346,16 @@ class _ShapedBuilder(Assignments):
         view = shaped.View(source, node.axes, self.solved.axes(value), *groups)
         self._add(value, view, self.tensors[source].dtype)
 
-    def _spread(self, value: int, node: graph.Elementwise) -> graph.Assignment:
-        """An elementwise node as the assignment it is, now that its rank is known."""
-        letters = [LETTERS[dim % 26] for dim in range(len(self.solved.dims(value)))]
-        axes = tuple(graph.Axis(letter, None, node.span) for letter in letters)
-        index = tuple(axis_index(axis) for axis in range(len(axes)))
-        spans = tuple(node.span for _ in axes)
-        read = graph.Read(node.value, index, False, spans, node.span)
-        return graph.Assignment(axes, index, (read,), node.scalar, None, None, node.text, node.span)
-
     def _assignment(self, value: int, node: graph.Assignment, sizes: tuple[int, ...]) -> None:
         """Add an assignment, typed: its reads as operands or constants, its lookups in indices, its guards."""
         counts = counted(node, sizes, self._sources(node))
         places = [node.reads[lookup.read] for lookup in node.lookups]
         skipping = [place for place in places if place.skips]
-        guards = [each for place in skipping for each in counts.guards(self._leaving(value, place))]
+        guards = [
+            each
+            for place in skipping
+            for each in counts.guards(_leaving(self.solved, value, place))
+        ]
         delivered: list[Scalar] = []
         reads: list[shaped.Read] = []
         operands: list[int] = []
@@ -393,7 +369,7 @@ class _ShapedBuilder(Assignments):
                 continue
             source = self.number[read.value]
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
-            leaving = self._looking(value, node, read) + self._leaving(value, read)
+            leaving = _looking(self.solved, value, node, read) + _leaving(self.solved, value, read)
             held = counts.guards(leaving) if leaving else ()
             if read.skips:
                 guards += held
@@ -435,28 +411,10 @@ class _ShapedBuilder(Assignments):
         written = counts.scalar(node.scalar)
         scalar, dtype = self.reduced_scalar(written, node.acc, delivered, node.span)
         if written is not node.scalar:  # it has positions or extents
-            self.reaches += self._reaches(scalar, counts.sizes, node.span)
+            self.reaches += _reaches(self.solved, scalar, counts.sizes, node.span)
         if not node.lookups and all(isinstance(each, Operand) for each in delivered):
             self.typed[key] = node.scalar, scalar, dtype
         return scalar, dtype
-
-    def _leaving(self, value: int, read: graph.Read) -> tuple[Within, ...]:
-        """The conditions in which a read is one of an element: its indices are inside, and its guards hold."""
-        return self.solved.guards(value, read) + read.guards
-
-    def _looking(self, value: int, node: graph.Assignment, read: graph.Read) -> tuple[Within, ...]:
-        """The conditions in which the elements exist that a read looks up."""
-        if read.skips or not node.lookups:
-            return ()
-        axes = variables_of(read.index)
-        axes |= variables_of(guard.index for guard in read.guards)
-        held: tuple[Within, ...] = ()
-        for lookup in reversed(node.lookups):
-            if lookup.axis in axes:
-                place = node.reads[lookup.read]
-                axes |= variables_of(place.index)
-                held = self._leaving(value, place) + held
-        return held
 
     def _sources(self, node: graph.Assignment) -> list[ValueId]:
         """The value of the shaped graph that each lookup is of.
@@ -489,36 +447,6 @@ class _ShapedBuilder(Assignments):
             sources.append(self.filled(typed, dims, str(constant.value), read.span))
         return sources
 
-    def _reaches(
-        self, scalar: Scalar, sizes: tuple[int, ...], span: Span
-    ) -> Iterator[shaped.Reach]:
-        """The last positions that a scalar reaches, where that may be more than their type holds exactly.
-
-        An extent alone is one number: a float rounds it as it rounds any other number.
-        """
-        for part in scalars_within(scalar):
-            index, dtype = None, "i64"
-            if isinstance(part, Convert) and isinstance(part.argument, Position):
-                index, dtype = part.argument.index, part.dtype or ""
-            elif isinstance(part, Position) and sum(abs(c) for c, _ in part.index.steps()) > 1:
-                index = part.index
-            if index is None or dtype not in LARGEST_WHOLE:
-                continue
-            if dtype in FLOATS and not index.variables():
-                continue
-            terms = tuple((c, sizes[axis]) for c, axis in index.steps()) + index.sizes
-            offset = index.offset + sum(c for c, _ in index.sizes)
-            reach = shaped.Reach(
-                Affine(terms, offset), span, None, None, LARGEST_WHOLE[dtype], dtype
-            )
-            known = {size: self.solved.fixed(size) for _, size in terms}
-            if None in known.values():
-                yield reach
-            else:
-                from ilang.core.infer.fit import check_reach
-
-                check_reach(reach, known)
-
     def _add(self, value: int, node: shaped.Node, dtype: str) -> None:
         self.number[value] = self.add(node, dtype, self.solved.dims(value))
 
@@ -527,53 +455,128 @@ class _ShapedBuilder(Assignments):
         given: dict[ValueId, ValueId] = {}
         for value in outputs:
             number = self.number.get(value)
-            owner = ValueId(-1) if number is None else self._owner(number)
+            owner = ValueId(-1) if number is None else number
+            while number is not None and isinstance(node := self.nodes[owner], shaped.View):
+                owner = node.value
             if number is None or owner in given or isinstance(self.nodes[owner], shaped.Input):
                 owner = number = self._copy(value)
             given[owner] = number
         return list(given.values())
 
-    def _owner(self, number: ValueId) -> ValueId:
-        """The value whose memory a value is: that which a view is of."""
-        while isinstance(node := self.nodes[number], shaped.View):
-            number = node.value
-        return number
-
     def _copy(self, value: int) -> ValueId:
         """A copy of a value, or of a constant."""
-        node = self.program.nodes[value]
-        copied = self._spread(value, graph.Elementwise(value, Operand(0), "I", node.span))
+        node, dims = self.program.nodes[value], self.solved.dims(value)
+        copied = _spread(graph.Elementwise(value, Operand(0), "I", node.span), len(dims))
         kept = self.number.get(value)
         if value in self.constants:
             text = node.text if isinstance(node, graph.Assignment) else "I"
             copied = replace(copied, reads=(), scalar=self.constants[value], text=text)
-        self._assignment(value, copied, self.solved.dims(value))
+        self._assignment(value, copied, dims)
         number = self.number[value]
         if kept is not None:
             self.number[value] = kept
         return number
 
-    def _check_bounds(self) -> None:
-        """Extents that are known without arrays reach as far as they are read."""
-        for reach in self.solved.reaches:
+
+def _alone(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
+    """The values that have the type of what meets nothing if they are open: results, and what gradients are of."""
+    backward = [v for each in program.backward for v in (each.of, *chain(*each.gradients))]
+    custom = [v for each in program.custom for v in (each.value, *chain(*each.gradients))]
+    return {*outputs, *backward, *custom}
+
+
+def _pairs(
+    pairs: Sequence[tuple[int, int]], number: Mapping[int, int], present: Collection[int]
+) -> tuple[tuple[int, int], ...]:
+    """Pairs of values, those whose first is present."""
+    return tuple((number[a], number[b]) for a, b in pairs if a in present)
+
+
+def _spread(node: graph.Elementwise, rank: int) -> graph.Assignment:
+    """An elementwise node as the assignment it is, now that its rank is known."""
+    letters = [LETTERS[dim % 26] for dim in range(rank)]
+    axes = tuple(graph.Axis(letter, None, node.span) for letter in letters)
+    index = tuple(axis_index(axis) for axis in range(len(axes)))
+    spans = tuple(node.span for _ in axes)
+    read = graph.Read(node.value, index, False, spans, node.span)
+    return graph.Assignment(axes, index, (read,), node.scalar, None, None, node.text, node.span)
+
+
+def _leaving(solved: Solved, value: int, read: graph.Read) -> tuple[Within, ...]:
+    """The conditions in which a read is one of an element: its indices are inside, and its guards hold."""
+    return solved.guards(value, read) + read.guards
+
+
+def _looking(
+    solved: Solved, value: int, node: graph.Assignment, read: graph.Read
+) -> tuple[Within, ...]:
+    """The conditions in which the elements exist that a read looks up."""
+    if read.skips or not node.lookups:
+        return ()
+    axes = variables_of(read.index)
+    axes |= variables_of(guard.index for guard in read.guards)
+    held: tuple[Within, ...] = ()
+    for lookup in reversed(node.lookups):
+        if lookup.axis in axes:
+            place = node.reads[lookup.read]
+            axes |= variables_of(place.index)
+            held = _leaving(solved, value, place) + held
+    return held
+
+
+def _reaches(
+    solved: Solved, scalar: Scalar, sizes: tuple[int, ...], span: Span
+) -> Iterator[shaped.Reach]:
+    """The last positions that a scalar reaches, where that may be more than their type holds exactly.
+
+    An extent alone is one number: a float rounds it as it rounds any other number.
+    """
+    for part in scalars_within(scalar):
+        index, dtype = None, "i64"
+        if isinstance(part, Convert) and isinstance(part.argument, Position):
+            index, dtype = part.argument.index, part.dtype or ""
+        elif isinstance(part, Position) and sum(abs(c) for c, _ in part.index.steps()) > 1:
+            index = part.index
+        if index is None or dtype not in LARGEST_WHOLE:
+            continue
+        if dtype in FLOATS and not index.variables():
+            continue
+        terms = tuple((c, sizes[axis]) for c, axis in index.steps()) + index.sizes
+        offset = index.offset + sum(c for c, _ in index.sizes)
+        reach = shaped.Reach(Affine(terms, offset), span, None, None, LARGEST_WHOLE[dtype], dtype)
+        known = {size: solved.fixed(size) for _, size in terms}
+        if None in known.values():
+            yield reach
+        else:
             from ilang.core.infer.fit import check_reach
 
-            check_reach(reach, {n: self.solved.fixed(n) for n in (reach.size,) if n is not None})
+            check_reach(reach, known)
 
-    def _check_annotations(self, result: shaped.Shaped) -> None:
-        """Element types written in definitions hold."""
-        for annotation in self.program.annotations:
-            number = self.number.get(annotation.value)
-            if annotation.dtype is None or number is None:
-                continue
-            result_dtype = result.tensors[number].dtype
-            if result_dtype != annotation.dtype:
-                message = f"{annotation.name} is written as {annotation.dtype}, but what it gets is {result_dtype}"
-                help_line = (
-                    f"convert it with the component {annotation.dtype}, or pass {annotation.dtype}"
-                )
-                labels = [Label(annotation.span, f"{annotation.dtype} here")]
-                raise ElementTypeError("E0604", message, annotation.span, help_line, labels)
+
+def _check_bounds(solved: Solved) -> None:
+    """Extents that are known without arrays reach as far as they are read."""
+    for reach in solved.reaches:
+        from ilang.core.infer.fit import check_reach
+
+        check_reach(reach, {n: solved.fixed(n) for n in (reach.size,) if n is not None})
+
+
+def _check_annotations(
+    program: graph.Graph, number: Mapping[int, int], result: shaped.Shaped
+) -> None:
+    """Element types written in definitions hold."""
+    for annotation in program.annotations:
+        value = number.get(annotation.value)
+        if annotation.dtype is None or value is None:
+            continue
+        result_dtype = result.tensors[value].dtype
+        if result_dtype != annotation.dtype:
+            message = f"{annotation.name} is written as {annotation.dtype}, but what it gets is {result_dtype}"
+            help_line = (
+                f"convert it with the component {annotation.dtype}, or pass {annotation.dtype}"
+            )
+            labels = [Label(annotation.span, f"{annotation.dtype} here")]
+            raise ElementTypeError("E0604", message, annotation.span, help_line, labels)
 
 
 def _input_dtypes(program: graph.Graph, given: Sequence[str | None]) -> list[str]:

@@ -196,7 +196,13 @@ class _GraphBuilder:
                     finished.append(self._again(self.uses[node.name]))
                     self._result(definition, finished[-1], first)
                     continue
-                self._call(node, definition)
+                if self.library is None and definition.span.source.name != node.span.source.name:
+                    from ilang.core.library.places import LibraryCall
+
+                    call = LibraryCall(
+                        node.span, "", {}
+                    )  # its parts will know where a file uses it
+                    self.library = call, len(self.values), len(self.items), len(self.annotations)
                 todo.append((definition, False))
             elif isinstance(node, syntax.Value):
                 finished.append(_Wires([], [self.values[-1][node.name]]))
@@ -206,15 +212,6 @@ class _GraphBuilder:
             else:
                 finished.append(self._leaf(node))
         return finished[0]
-
-    def _call(self, name: syntax.Name, definition: syntax.Definition) -> None:
-        """Note that a file uses a definition of a library: its parts will know where."""
-        file = name.span.source.name
-        if self.library is None and definition.span.source.name != file:
-            from ilang.core.library.places import LibraryCall
-
-            call = LibraryCall(name.span, "", {})
-            self.library = call, len(self.values), len(self.items), len(self.annotations)
 
     def _leave(self) -> None:
         """End what a file uses of a library."""
@@ -331,17 +328,13 @@ class _GraphBuilder:
                 return _Wires([slot], [self._add(argument(node, slot, most))])
             case syntax.Expression():
                 slots = [self._add(graph.Input(None, pattern.span)) for pattern in node.inputs()]
-                template = self._add(self._template(node))
+                if id(node) not in self.templates:  # one for all uses, which reads values 0, 1, ...
+                    self.templates[id(node)] = assignment(node, list(range(len(slots))))
+                template = self._add(self.templates[id(node)])
                 self.wired[template] = slots
                 return _Wires(slots, [template])
             case _:
                 raise InternalError("E9901", f"no leaf: {type(node).__name__}")
-
-    def _template(self, node: syntax.Expression) -> graph.Assignment:
-        """The assignment of an expression that reads values 0, 1, ...: a definition that is used again has it once."""
-        if id(node) not in self.templates:
-            self.templates[id(node)] = assignment(node, list(range(len(node.inputs()))))
-        return self.templates[id(node)]
 
     def _told(self, node: syntax.Einx) -> graph.Told | None:
         """The program that an operation goes along axes with.
@@ -478,9 +471,17 @@ class _GraphBuilder:
             number[slot] = len(nodes)
             written = None if parameters is None else parameters[position].name
             nodes.append(graph.Input(written, self.items[slot].span))
-        for item, node in enumerate(self.items):
-            if not isinstance(node, graph.Input):
-                self._number(item, number, nodes)
+
+        def needs(item: int) -> list[int]:
+            read = self.wired.get(item) or graph.operands(self.items[item])
+            return [self._resolve(value) for value in read]
+
+        items = [n for n, node in enumerate(self.items) if not isinstance(node, graph.Input)]
+        for item in parts_first(items, needs, number):
+            node, number[item] = self.items[item], len(nodes)
+            if isinstance(node, graph.Input):
+                raise InternalError("E9901", "an open slot is no node")
+            nodes.append(graph.rewired(node, [number[value] for value in needs(item)]))
         return graph.Graph(
             name,
             tuple(nodes),
@@ -499,19 +500,6 @@ class _GraphBuilder:
             ),
             parts=tuple(self.parts.get(item, "") for item in number) if self.parts else (),
         )
-
-    def _number(self, item: int, number: dict[int, int], nodes: list[graph.Node]) -> None:
-        """Give ``item`` and all it needs their numbers."""
-
-        def needs(top: int) -> list[int]:
-            read = self.wired.get(top) or graph.operands(self.items[top])
-            return [self._resolve(value) for value in read]
-
-        for top in parts_first([item], needs, number):
-            node, number[top] = self.items[top], len(nodes)
-            if isinstance(node, graph.Input):
-                raise InternalError("E9901", "an open slot is no node")
-            nodes.append(graph.rewired(node, [number[value] for value in needs(top)]))
 
 
 def _parts(node: syntax.Tree) -> list[_Work]:

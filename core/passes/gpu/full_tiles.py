@@ -113,33 +113,26 @@ class _TileSplitter:
     def _region(self, body: ir.Block) -> ir.Block:
         """A region, once without conditions, where one for all of them holds, and once with them."""
         body = self._rewritten(body, {}, self._unless_own)
+        asked, free = self._split(body, self._whole)
+        passed, behind = self._split(free, _passed)  # guards that a program has written
+        free = (ir.If(passed, behind, free),) if passed else free
+        return (ir.If(asked, free, body),) if asked else free
+
+    def _split(
+        self, body: ir.Block, test: Callable[[Within, Extents], Within | None]
+    ) -> tuple[tuple[Within, ...], ir.Block]:
+        """The tests, each of all threads, behind which a region needs some conditions no longer, and the rest of it."""
         asked: dict[Within, None] = {}
 
         def ask(condition: Within, inner: Extents) -> tuple[Within, ...]:
-            whole = self._whole(condition, inner)
+            whole = test(condition, inner)
             if whole is None:
                 return (condition,)
             asked[whole] = None
             return ()
 
-        free = self._behind_guards(
-            self._rewritten(body, {}, lambda s, inner: self._without(s, inner, ask))
-        )
-        return (ir.If(tuple(asked), free, body),) if asked else free
-
-    def _behind_guards(self, body: ir.Block) -> ir.Block:
-        """A region, once without the guards that a program has written, where all elements pass them."""
-        passed: dict[Within, None] = {}
-
-        def ask(condition: Within, inner: Extents) -> tuple[Within, ...]:
-            least = condition.index.minimum(inner)
-            if least is None or least.looked or condition.size is not None:
-                return (condition,)
-            passed[Within(least, None)] = None
-            return ()
-
         free = self._rewritten(body, {}, lambda s, inner: self._without(s, inner, ask))
-        return (ir.If(tuple(passed), free, body),) if passed else body
+        return tuple(asked), free
 
     def _rewritten(
         self, body: ir.Block, inner: Extents, change: Callable[[ir.Statement, Extents], ir.Block]
@@ -272,21 +265,9 @@ class _TileSplitter:
         product = s.value.arguments[1]
         assert isinstance(product, Apply)
         return all(
-            isinstance(factor, Load) and self._is_filled(factor, end)
+            isinstance(factor, Load) and _is_filled(self.fills.get(factor.buffer), factor, end)
             for factor in product.arguments
         )
-
-    def _is_filled(self, load: Load, end: Within) -> bool:
-        """Whether an element of a copy is 0 where a condition does not hold."""
-        fill = self.fills.get(load.buffer)
-        if fill is None or not isinstance(fill.value, Select):
-            return False
-        places = {
-            VariableId(axis): at
-            for part, at in zip(fill.index, load.index, strict=True)
-            if (axis := part.axis()) is not None
-        }
-        return end in substituted(fill.value.within, places)
 
     def _unended(self, loop: ir.For, body: ir.Block) -> ir.For:
         """A loop without its end, where only floats that nothing reads are past it."""
@@ -349,21 +330,10 @@ class _TileSplitter:
                     return (replace(s, within=left),)
                 return tuple(each for x in s.body for each in self._without(x, inner, ask))
             case ir.Store() | ir.Define() | ir.Change():
-                value = self._chosen(s.value, inner, ask)
+                value = _chosen(s.value, inner, ask)
                 return (s,) if value is s.value else (replace(s, value=value),)
             case _:
                 return (s,)
-
-    def _chosen(self, scalar: Scalar, inner: Extents, ask: Free) -> Scalar:
-        """A scalar without those of its conditions that hold for all elements."""
-
-        def side(choice: Select) -> Scalar:
-            left = tuple(part for each in choice.within for part in ask(each, inner))
-            if not left:
-                return mapped(choice.then, Select, side)
-            return replace(mapped_inside(choice, Select, side), within=left)
-
-        return mapped(scalar, Select, side)
 
     def _to_end(self, loop: ir.For, inner: Extents, ask: Free) -> ir.For:
         """A loop that does not end before its last iteration where a condition says so."""
@@ -380,17 +350,42 @@ class _TileSplitter:
 
         Nor is there one where it never holds: a block of more elements than the dimension has.
         """
-        most = _most(condition.index, inner)
-        if most is None or condition.size is None:
+        index = condition.index
+        if condition.size is None or index.sizes or index.looked or not index.is_natural():
             return None
-        extent = self.program.sizes[condition.size].fixed
-        return (
-            None if extent is not None and extent <= most.offset else Within(most, condition.size)
-        )
+        most, extent = index.maximum(inner), self.program.sizes[condition.size].fixed
+        if most is None or (extent is not None and extent <= most.offset):
+            return None
+        return Within(most, condition.size)
 
 
-def _most(index: Affine, inner: Extents) -> Affine | None:
-    """The greatest value of an index that is never below 0; None where it may be, or is not known."""
-    if index.sizes or index.looked or not index.is_natural():
+def _chosen(scalar: Scalar, inner: Extents, ask: Free) -> Scalar:
+    """A scalar without those of its conditions that hold for all elements."""
+
+    def side(choice: Select) -> Scalar:
+        left = tuple(part for each in choice.within for part in ask(each, inner))
+        if not left:
+            return mapped(choice.then, Select, side)
+        return replace(mapped_inside(choice, Select, side), within=left)
+
+    return mapped(scalar, Select, side)
+
+
+def _is_filled(fill: ir.Store | None, load: Load, end: Within) -> bool:
+    """Whether an element of a copy that is filled so is 0 where a condition does not hold."""
+    if fill is None or not isinstance(fill.value, Select):
+        return False
+    places = {
+        VariableId(axis): at
+        for part, at in zip(fill.index, load.index, strict=True)
+        if (axis := part.axis()) is not None
+    }
+    return end in substituted(fill.value.within, places)
+
+
+def _passed(condition: Within, inner: Extents) -> Within | None:
+    """A test that all elements pass a guard on one side; None of a condition that a dimension ends."""
+    least = condition.index.minimum(inner)
+    if least is None or least.looked or condition.size is not None:
         return None
-    return index.maximum(inner)
+    return Within(least, None)

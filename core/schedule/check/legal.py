@@ -112,9 +112,7 @@ def check_storage(scheduled: Scheduled) -> None:
     """
     for group in scheduled.groups:
         for instance in group.plan.instances:
-            node, nest = scheduled.shaped.nodes[instance.value], scheduled.nests[instance.value]
-            assert isinstance(node, Assignment)
-            assert nest is not None
+            node, nest = scheduled.assigned(instance.value)
             for number in range(len(node.reads)):
                 if nest.space(number) == "r":
                     extents = _delivered(group.plan, instance, node, number)

@@ -55,9 +55,7 @@ def check_loops_of_units(scheduled: Scheduled, device: DeviceLimits) -> None:
     shaped = scheduled.shaped
     for group in scheduled.groups:
         for number, instance in enumerate(group.plan.instances):
-            node, nest = shaped.nodes[instance.value], scheduled.nests[instance.value]
-            assert isinstance(node, Assignment)
-            assert nest is not None
+            node, nest = scheduled.assigned(instance.value)
             if not {*UNIT_ROLES} & {*nest.roles}:
                 continue
             matched = sum_of_products(shaped, instance.value)
