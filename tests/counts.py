@@ -49,6 +49,13 @@ def records(text: str) -> Iterator[str]:
                 yield node.name
 
 
+def methods(text: str) -> Iterator[tuple[int, str]]:
+    """How many methods each class of a module has, those that it inherits not counted, and its name."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            yield sum(isinstance(each, ast.FunctionDef) for each in node.body), node.name
+
+
 def opens_terms(text: str) -> bool:
     """Whether a module reads the terms of an affine expression, rather than asking the expression.
 
@@ -123,6 +130,7 @@ def counts() -> dict[str, int]:
         "modules": len(every),
         "record types": len(names),
         "record types for whole numbers": sum(name in WHOLE_NUMBERS for name in names),
+        "methods of the longest class": max(each for _, text in every for each in methods(text))[0],
         "modules that open terms outside core/calculus": sum(
             opens_terms(text)
             for path, text in every

@@ -120,7 +120,7 @@ class _OnlineAnalysis:
                 self._check_passed(number, state)
                 self.states[number] = state
                 return
-            state = self._summed(number, state)
+            state = _summed(node, state)
             self._check_sum(number, state)
         if partial:
             self._check_partial(number)
@@ -304,16 +304,7 @@ class _OnlineAnalysis:
             case _:
                 pass
         state = next(state for state in states if state is not None)
-        raise self._refused(number, state, self._says(scalar, kinds))
-
-    def _says(self, scalar: Apply, kinds: list[str]) -> str:
-        """The words for an operation that nothing corrects."""
-        says = PRIMITIVES[scalar.primitive].says
-        kind = next(kind for kind in kinds if kind)
-        operand = {"raw": "it", "shifted": "x - m", "product": "a product made of it"}[kind]
-        if kind == "shifted":
-            return f"does not take x - m right to the base e, but to: {says}"
-        return f"takes {operand} to: {says}"
+        raise self._refused(number, state, _says(scalar, kinds))
 
     def _together(self, number: int, left: _State | None, right: _State | None) -> _State:
         if left is None or right is None:
@@ -436,18 +427,6 @@ class _OnlineAnalysis:
                 )
                 raise unfinished(self.instances, partial, number, f"{text} {how}", is_stored)
 
-    def _summed(self, number: int, state: _State) -> _State:
-        """The debts of a sum of values that have debts: its own guards leave terms out."""
-        guards = conditions(self.instances.node(number).guards)
-
-        def carried(debts: Debts) -> Debts:
-            return {
-                instance: replace(debt, live=(*debt.live, *guards), known=(*debt.known, *guards))
-                for instance, debt in debts.items()
-            }
-
-        return replace(state, shifts=carried(state.shifts), divisors=carried(state.divisors))
-
     def _check_sum(self, number: int, state: _State) -> None:
         """Conditions (i) to (iii) of the rule on the sum that ends a path."""
         instances, node = self.instances, self.instances.node(number)
@@ -474,25 +453,8 @@ class _OnlineAnalysis:
             if instances.outermost(partial) != instances.outermost(number):
                 why = "sums over a loop outside, in which it starts again and again"
                 raise self._refused(number, state, why, partial)
-            if not self._is_aligned(partial, number, axes):
+            if not _is_aligned(instances, partial, number, axes):
                 raise self._refused(number, state, "splits or places its rows otherwise", partial)
-
-    def _is_aligned(self, partial: int, number: int, axes: Axes) -> bool:
-        """Whether the rows of a partial reduction are rows of a sum, part by part."""
-        instances = self.instances
-        chain, home = instances.by_number[partial].chain, instances.by_number[partial].home
-        for output, axis in axes.items():
-            if instances.nest(partial).factors[output] != instances.nest(number).factors[axis]:
-                return False
-            for loop, other in zip(
-                instances.nest(partial).parts(output),
-                instances.nest(number).parts(axis),
-                strict=True,
-            ):
-                opened = instances.opened(number, other)
-                if opened in chain and home.get(loop) != opened:
-                    return False
-        return True
 
     def _refused(
         self, number: int, state: _State, why: str, partial: int | None = None
@@ -500,3 +462,43 @@ class _OnlineAnalysis:
         text = unscheduled(self.instances.node(number))
         chosen = state.first() if partial is None else partial
         return unfinished(self.instances, chosen, number, f"{text} {why}")
+
+
+def _says(scalar: Apply, kinds: list[str]) -> str:
+    """The words for an operation that nothing corrects."""
+    says = PRIMITIVES[scalar.primitive].says
+    kind = next(kind for kind in kinds if kind)
+    operand = {"raw": "it", "shifted": "x - m", "product": "a product made of it"}[kind]
+    if kind == "shifted":
+        return f"does not take x - m right to the base e, but to: {says}"
+    return f"takes {operand} to: {says}"
+
+
+def _summed(node: Assignment, state: _State) -> _State:
+    """The debts of a sum of values that have debts: its own guards leave terms out."""
+    guards = conditions(node.guards)
+
+    def carried(debts: Debts) -> Debts:
+        return {
+            instance: replace(debt, live=(*debt.live, *guards), known=(*debt.known, *guards))
+            for instance, debt in debts.items()
+        }
+
+    return replace(state, shifts=carried(state.shifts), divisors=carried(state.divisors))
+
+
+def _is_aligned(instances: Instances, partial: int, number: int, axes: Axes) -> bool:
+    """Whether the rows of a partial reduction are rows of a sum, part by part."""
+    chain, home = instances.by_number[partial].chain, instances.by_number[partial].home
+    for output, axis in axes.items():
+        if instances.nest(partial).factors[output] != instances.nest(number).factors[axis]:
+            return False
+        for loop, other in zip(
+            instances.nest(partial).parts(output),
+            instances.nest(number).parts(axis),
+            strict=True,
+        ):
+            opened = instances.opened(number, other)
+            if opened in chain and home.get(loop) != opened:
+                return False
+    return True

@@ -10,6 +10,7 @@ gradient of its own passes on what that says, and nothing of how the value is co
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.ir.assignments import renumbered, sources
@@ -42,7 +43,7 @@ class _BackpropExpansion(Reverse):
         self.shaped = shaped
         self.new = ProgramBuilder(shaped.sizes)
         self.number: dict[ValueId, ValueId] = {}
-        self.flowing: dict[ValueId, list[ValueId]] = {}
+        self.flowing = defaultdict(list)
         self.levels: dict[int, int] = {}
         self.active: set[int] = set()
         self.back = {given: each for each in shaped.backward for given, _ in each.gradients}
@@ -140,7 +141,7 @@ class _BackpropExpansion(Reverse):
         tensor, span = self.new.tensors[of], self.new.nodes[of].span
         pairs = [(ValueId(given), ValueId(wrt)) for given, wrt in back.gradients]
         self.active = self._reached({self.number[wrt] for _, wrt in pairs}, {of})
-        self.flowing = {}
+        self.flowing.clear()
         if of in self.active:
             ones = self.new.filled(1.0, tensor.dtype, tensor.dims, f"d{tensor.name}", span)
             self.flowing[of] = [ones]
@@ -174,7 +175,7 @@ class _BackpropExpansion(Reverse):
             self._need(gradient, number)
             if self.number[operand] in self.active:
                 self.levels[number[gradient]] = self.levels.get(total, 0)
-                self._flow_to(self.number[operand], number[gradient])
+                self.flowing[self.number[operand]].append(number[gradient])
         return True
 
     def _instance(self, rule: Custom, total: ValueId) -> dict[ValueId, ValueId]:

@@ -25,6 +25,7 @@ where no guard says so, it is compared with 0. Products that are summed, as thos
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import assert_never
 
@@ -102,12 +103,14 @@ class Reverse:
         self.wrt = tuple(wrt)
         self.values = values
         self.new = ProgramBuilder(shaped.sizes)
-        self.flowing: dict[ValueId, list[ValueId]] = {}
+        self.flowing: defaultdict[ValueId, list[ValueId]] = defaultdict(list)
         self.levels: dict[int, int] = {}
         """Cotangents that are 0 in places because of guards, choices and indices (``left_out.py``)."""
         self.number: dict[ValueId, ValueId] = {}
         self._forward()
-        self.active = self._active()
+        ends = {self.number[value] for value in shaped.outputs}
+        self.active = self._reached({self.number[shaped.inputs[n]] for n in wrt}, ends)
+        """The values of the new program that floats of the wanted inputs reach."""
 
     # -- the program itself, and the cotangents as further inputs ----------------------------------------------------
 
@@ -142,11 +145,6 @@ class Reverse:
         dtype = tensor.dtype if tensor.dtype in FLOATS else given or "f32"
         return self.new.add(Input(number, span), f"d{tensor.name}", dtype, tensor.dims)
 
-    def _active(self) -> set[int]:
-        """The values of the new program that floats of the wanted inputs reach."""
-        ends = {self.number[value] for value in self.shaped.outputs}
-        return self._reached({self.number[self.shaped.inputs[n]] for n in self.wrt}, ends)
-
     def _reached(self, reached: set[int], ends: Collection[int]) -> set[int]:
         """The values of the new program that are computed from floats of some, themselves included.
 
@@ -176,7 +174,7 @@ class Reverse:
         """The gradient program."""
         for cotangent, value in zip(self.cotangents, self.shaped.outputs, strict=True):
             if self.number[value] in self.active:
-                self.flowing.setdefault(self.number[value], []).append(cotangent)
+                self.flowing[self.number[value]].append(cotangent)
         self.sweep()
         return self._finished()
 
@@ -215,9 +213,6 @@ class Reverse:
         self.levels[total] = min(self.levels.get(part, 0) for part in parts)
         return total
 
-    def _flow_to(self, value: ValueId, part: ValueId) -> None:
-        self.flowing.setdefault(value, []).append(part)
-
     def _through_view(self, value: ValueId, node: View, total: ValueId) -> None:
         source = self.new.tensors[node.value]
         if node.value not in self.active:
@@ -225,7 +220,7 @@ class Reverse:
         back = replace(node, value=total, source=node.target, target=node.source)
         part = self.new.add(back, f"d{source.name}", source.dtype, source.dims)
         self.levels[part] = self.levels.get(total, 0)
-        self._flow_to(node.value, part)
+        self.flowing[node.value].append(part)
 
     def _through(self, value: ValueId, node: Assignment, total: ValueId) -> None:
         """An assignment: to each value that it reads, and to its base."""
@@ -249,7 +244,7 @@ class Reverse:
             part = self._part(node, read, flows, guards, reads)
             leaves = leaves_out(node, read, flows, self.new.tensors, self.new.sizes)
             self.levels[part] = passed_on(level, node, read, leaves, bool(guards))
-            self._flow_to(read.value, part)
+            self.flowing[read.value].append(part)
 
     def _met(
         self,
@@ -360,7 +355,7 @@ class Reverse:
         if node.acc not in (None, "+"):
             raise stuck(node, "accumulates into values that depend on inputs")
         if node.acc == "+":
-            self._flow_to(node.base, total)
+            self.flowing[node.base].append(total)
             return
         name = f"d{tensor.name}"
         text = f"d{tensor.name} of {node.text}"
@@ -368,7 +363,7 @@ class Reverse:
         cleared = replace(
             node, reads=(), scalar=Constant(0.0, tensor.dtype), base=kept, operands=(), text=text
         )
-        self._flow_to(node.base, self.new.add(cleared, name, tensor.dtype, tensor.dims))
+        self.flowing[node.base].append(self.new.add(cleared, name, tensor.dtype, tensor.dims))
 
     # -- accumulators ------------------------------------------------------------------------------------------------
 

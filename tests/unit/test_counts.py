@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.counts import counts, opens_terms, records, rings
+from tests.counts import counts, methods, opens_terms, records, rings
 
 CEILINGS = {
     "record types": 402,
     "record types for whole numbers": 9,
+    "methods of the longest class": 36,
     "modules that open terms outside core/calculus": 0,
     "modules in rings of imports": 0,
 }
@@ -22,6 +23,7 @@ def test_a_count_does_not_grow(title: str) -> None:
 def test_what_is_counted() -> None:
     text = "@record\nclass A:\n    terms: int\n\nclass B: ...\n\n@once.more\nclass C: ...\n"
     assert list(records(text)) == ["A"]
+    assert list(methods("class A:\n    def b(self): ...\n\ndef c(): ...")) == [(1, "A")]
     assert opens_terms("sum(c for c, _ in index.terms)")
     assert not opens_terms("index.steps(), unit.terms, machine.tiles.terms")
     assert list(rings({"a": ["b"], "b": ["c"], "c": ["b"], "d": ["d"]})) == [["b", "c"]]
