@@ -62,11 +62,11 @@ class TileText(TileFunction):
             arguments[parameters.index("int fills")] = " && ".join(words)
         if self.tile.target is not None:
             stored, into = self.stored_name(), self.tile.target
-            stride = into.stride.text(self.plain.size, FORMULAS)
-            arguments[-2:] = [
-                f"{stored} ? &{self.plain.element(into.buffer, into.first)} : {arguments[-2]}",
-                f"{stored} ? {stride} : {self.dims[-1]}",
-            ]
+            place = f"{stored} ? &{self.plain.element(into.buffer, into.first)} : {self.elements}"
+            arguments[parameters.index(f"{C_TYPES[self.dtype]} *restrict {self.elements}")] = place
+            if self.has_stride():
+                stride = into.stride.text(self.plain.size, FORMULAS)
+                arguments[-1] = f"{stored} ? {stride} : {self.dims[-1]}"
         return filled(f"{self.name}(", arguments, ");")
 
     def stored_name(self) -> str:
@@ -77,9 +77,9 @@ class TileText(TileFunction):
         """The condition in which the function stores the tile where it belongs."""
         into = self.tile.target
         assert into is not None
-        words = [self.plain.conditions(into.within) or "1"]
-        words += [self.condition()] if self.registers.guards else []
-        return " && ".join(words)
+        return (
+            self.plain.conditions([*dict.fromkeys((*into.within, *self.registers.guards))]) or "1"
+        )
 
     # -- the functions -------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class TileText(TileFunction):
         yield "int64_t block = 0;"
         yield f"{kind} given[{2 * elements}] __attribute__((aligned({longest})));"
         yield f"double sums[{elements}] __attribute__((aligned({longest})));"
-        if self.tile.target is not None:
+        if self.has_stride():
             yield f"const int64_t step = blocks == 1 ? stride : {lanes};"
         partial = f"tile_rows < {rows} || tile_lanes < {lanes}"
         yield f"if (blocks < 1 || (blocks > 1 && ({partial})))"

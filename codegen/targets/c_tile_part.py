@@ -71,7 +71,7 @@ class TileFunction:
         if self.tile.fill is not None and not some:
             words.append(("int fills", "fills"))
         words.append((f"{C_TYPES[self.dtype]} *restrict {self.elements}", self.elements))
-        if self.tile.target is not None:
+        if self.has_stride():
             words.append(("int64_t stride", "stride"))
         return [declared for declared, _ in words], [argument for _, argument in words]
 
@@ -85,7 +85,11 @@ class TileFunction:
 
     def stride(self) -> str:
         """The number of elements between rows of what the functions write."""
-        return "stride" if self.tile.target is not None else str(self.dims[-1])
+        return "stride" if self.has_stride() else str(self.dims[-1])
+
+    def has_stride(self) -> bool:
+        """Whether the functions are told how far rows are apart: a tile with rows may be stored where it belongs."""
+        return self.tile.target is not None and self.is_matrix()
 
     def overlaps(self) -> bool:
         """Whether the last two vectors of a row overlap, as none of its length divides the row."""
@@ -184,6 +188,8 @@ class TilePart(TileFunction):
             return
         loop = self.registers.core[depth]
         if self.partial is None or depth != self.partial.depth:
+            if self.has_few_terms():
+                yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
             yield from braced(self.plain.opened(loop), self._core(depth + 1))
             return
         sums, terms = c_terms.opened(self.partial, loop, self.plain)
@@ -217,6 +223,11 @@ class TilePart(TileFunction):
         head = self.plain.opened(loop, end="rows_at_once" if grouped else "")
         head = self._over_lanes("parts_at_once * lanes_" + self.kind) if last else head
         yield from braced(head, (*place, *self._rows(depth + 1)))
+
+    def has_few_terms(self) -> bool:
+        """Whether a row alone meets few terms: loops over them are unrolled whole, for each loads what it uses once."""
+        terms = prod(self.program.sizes[loop.size].fixed or 1 << 62 for loop in self.registers.core)
+        return not self.is_matrix() and terms <= self.program.machine.tiles.unrolled_terms
 
     def _over_lanes(self, end: str) -> str:
         """The head of the loop over lanes, a vector at a time, up to an end."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
-from ilang.core.calculus.extent import product, scaled
+from ilang.core.calculus.extent import number, product, scaled
 from ilang.core.ir.cpu import TileTarget
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
@@ -32,7 +32,7 @@ from ilang.core.ir.kernel import (
     map_blocks,
     map_statements,
 )
-from ilang.core.ir.rewriting import accesses, unless_same, with_bodies, with_body
+from ilang.core.ir.rewriting import accesses, chain_of, unless_same, with_bodies, with_body
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.cpu.packed import Packer
 from ilang.core.passes.cpu.padded import Padding, with_zeros
@@ -86,39 +86,40 @@ def _target(program: Program, tile: Tile, after: Statement) -> TileTarget | None
             return None
         within, after = after.within, after.body[0]
     dims = program.buffers[tile.buffer].dims
-    if (
-        tile.registers is None
-        or len(dims) != 2
-        or not isinstance(after, For)
-        or len(after.body) != 1
-    ):
+    loops, (store, *others) = chain_of((after,))
+    if tile.registers is None or len(dims) > 2 or len(loops) != len(dims) or others:
         return None
-    rows, lanes = after, after.body[0]
-    if not isinstance(lanes, For) or len(lanes.body) != 1 or lanes.within:
-        return None
-    store = lanes.body[0]
     copied = Load(
         tile.buffer,
-        (axis_index(rows.variable), axis_index(lanes.variable)),
+        tuple(axis_index(loop.variable) for loop in loops),
         program.buffers[tile.buffer].dtype,
     )
     if not isinstance(store, Store) or store.value != copied or store.buffer in _read(tile):
         return None
-    if (rows.size, lanes.size) != dims or any(x.chunk is not None for x in (rows, lanes)):
+    if tuple(x.size for x in loops) != dims or any(x.chunk is not None for x in loops):
         return None
+    lanes, rows = loops[-1], loops[:-1]
     along = [part.coefficient(lanes.variable) for part in store.index]
-    across = [part.coefficient(rows.variable) for part in store.index]
-    moved = [d for d, step in enumerate(across) if step]
-    if along[-1:] != [1] or any(along[:-1]) or len(moved) != 1 or across[moved[0]] < 1:
+    if along[-1:] != [1] or any(along[:-1]):
         return None
-    first = {x.variable: Affine(()) for x in (rows, lanes)}
-    height = program.sizes[rows.size].fixed
-    if height is None or moved[0] == len(store.index) - 1:
-        return None
+    stride = number(1)
+    for row in rows:
+        across = [part.coefficient(row.variable) for part in store.index]
+        moved = [d for d, step in enumerate(across) if step]
+        if len(moved) != 1 or across[moved[0]] < 1 or moved[0] == len(store.index) - 1:
+            return None
+        step, inner = across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :]
+        stride = product(inner) if step == 1 else scaled(step, product(inner))
+    first = {x.variable: Affine(()) for x in loops}
     index = tuple(part.substituted(first) for part in store.index)
-    step, inner = across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :]
-    stride = product(inner) if step == 1 else scaled(step, product(inner))
-    inside = tuple(end.at(rows.variable, height - 1) for end in rows.within)
+    lengths = [program.sizes[loop.size].fixed for loop in loops]
+    if None in lengths:
+        return None
+    inside = tuple(
+        end.at(loop.variable, (length or 0) - 1)
+        for loop, length in zip(loops, lengths, strict=True)
+        for end in loop.within
+    )
     return TileTarget(store.buffer, index, stride, (*inside, *within))
 
 
