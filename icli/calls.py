@@ -67,7 +67,7 @@ class Calls:
     """The tensor functions and the routines of the definitions at hand.
 
     ``values`` are those of what lasts, ``rows`` the shapes that ``:shape x=32|1`` gives inputs by name,
-    ``told`` the lines on batches that were said.
+    ``remarked`` the lines on batches that were said.
     """
 
     def __init__(self, module: Module, before: Calls | None = None) -> None:
@@ -78,7 +78,7 @@ class Calls:
         self._sessions: dict[object, Session] = {}
         self.values: dict[str, Array] = {} if before is None else before.values
         self.rows: dict[str, str] = {} if before is None else before.rows
-        self.told: set[str] = set() if before is None else before.told
+        self.remarked: set[str] = set() if before is None else before.remarked
 
     def function(self, name: str) -> Function:
         """A definition by its name."""
@@ -175,8 +175,8 @@ class Calls:
             for each, array in zip(heads, arrays, strict=True)
             if each.name not in self.rows
         ]
-        new = [each for each in remarks if each and each not in self.told]
-        self.told.update(new)
+        new = [each for each in remarks if each and each not in self.remarked]
+        self.remarked.update(new)
         return new
 
     def session(self, call: RunRequest, arrays: Sequence[Array]) -> Session:

@@ -120,11 +120,11 @@ def _shape(session: ReplSession, rest: str) -> Reply:
             rows.update({name: _rows(name, shape) for name, shape in pairs})
         else:
             session.shapes = tuple(parse_shape(shape) for _, shape in pairs)
-    told = [f"{name}={text}" for name, text in rows.items()]
-    told += [] if session.shapes is None else [", ".join(map(shape_text, session.shapes))]
-    if not told:
+    listed = [f"{name}={text}" for name, text in rows.items()]
+    listed += [] if session.shapes is None else [", ".join(map(shape_text, session.shapes))]
+    if not listed:
         return Reply(("shapes are those of the arrays at hand, else open",))
-    return Reply((f"shapes are {'   '.join(told)}",))
+    return Reply((f"shapes are {'   '.join(listed)}",))
 
 
 def _rows(name: str, shape: str) -> str:
@@ -202,13 +202,13 @@ def _explain(session: ReplSession, rest: str) -> Reply:
 
 
 def _time(session: ReplSession, rest: str) -> Reply:
-    from ilang.icli.timing import SECONDS, best_time, told
+    from ilang.icli.timing import SECONDS, best_time, timing_text
 
     run, page = _timed(session, rest)
     seconds, calls = best_time(run, SECONDS)
     rows = (*page.inputs, *page.outputs)
     dtype = "f64" if any(row.dtype == "f64" for row in rows) else "f32"
-    return Reply((told(seconds, calls, page.cost, dtype),))
+    return Reply((timing_text(seconds, calls, page.cost, dtype),))
 
 
 def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Explanation]:

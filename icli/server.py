@@ -157,8 +157,8 @@ class OpenFiles:
 
     def publish(self, uri: str, diagnostics: list[lsp.Diagnostic], version: int | None) -> None:
         """Show what is wrong with a file."""
-        told = lsp.PublishDiagnosticsParams(uri, diagnostics, version)
-        self.server.text_document_publish_diagnostics(told)
+        params = lsp.PublishDiagnosticsParams(uri, diagnostics, version)
+        self.server.text_document_publish_diagnostics(params)
 
 
 def distinct(errors: Sequence[Error]) -> Sequence[Error]:
@@ -261,8 +261,8 @@ def _hovered(file: OpenFile, at: int) -> tuple[str, Span | None]:
     sign = next(
         (s for s in (document.code[at : at + 2], document.code[at : at + 1]) if sign_page(s)), ""
     )
-    told = word_page(word.text()) if word is not None else sign_page(sign)
-    return ("", None) if told is None else (told[0], word)
+    help_page = word_page(word.text()) if word is not None else sign_page(sign)
+    return ("", None) if help_page is None else (help_page[0], word)
 
 
 def completion(files: OpenFiles, params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
@@ -419,15 +419,15 @@ def semantic_tokens(files: OpenFiles, params: lsp.SemanticTokensParams) -> lsp.S
     data: list[int] = []
     before = (0, 0)
     for kind, start, end in _tokens(file):
-        told = kinds.get(start, OF_RULES.get(kind, ""))
-        if not told:
+        semantic = kinds.get(start, OF_RULES.get(kind, ""))
+        if not semantic:
             continue
         (line, unit), (_, stop) = file.positions.place(start), file.positions.place(end)
         data += [
             line - before[0],
             unit - before[1] * (line == before[0]),
             stop - unit,
-            SEMANTIC.index(told),
+            SEMANTIC.index(semantic),
             0,
         ]
         before = line, unit

@@ -168,10 +168,10 @@ class ReplSession:
         except Error as error:
             from ilang.icli.advice import advised
 
-            told = advised(self, code, error)
-            reply = self._waits(line, code, told)
+            better = advised(self, code, error)
+            reply = self._waits(line, code, better)
             if reply is None:
-                raise told from None
+                raise better from None
             return reply
 
     def _waits(self, line: str, code: str, error: Error) -> Reply | None:

@@ -81,14 +81,14 @@ def _sign(sign: str) -> Page:
         most = OPS[ARGUMENTS[sign]].reduction_says
         places = [(f"{sign}ij~i", f"the position of the {most} along j", "before one input")]
     others = [(text, says, "between programs" if op else "") for text, says in OTHERS.get(sign, ())]
-    told = (*others, *places) if sign in BETWEEN_PROGRAMS else (*places, *others)
-    rows = [(f"  {text}", says, place) for text, says, place in told]
+    meanings_here = (*others, *places) if sign in BETWEEN_PROGRAMS else (*places, *others)
+    rows = [(f"  {text}", says, place) for text, says, place in meanings_here]
     name = op.name if op is not None else ""
     tried = BETWEEN_PROGRAMS.get(sign) or (f"'{places[0][0]}' '[[1, 2], [3, 4]]'" if places else "")
     title = sign if sign in BETWEEN_PROGRAMS else f"{sign}   {name}".rstrip()
     parts = (title, table(rows, "   "), tried and f"try  i run {tried}")
     text = "\n\n".join(part for part in parts if part)
-    meanings = [{"text": each, "says": says, "place": place} for each, says, place in told]
+    meanings = [{"text": each, "says": says, "place": place} for each, says, place in meanings_here]
     return text + "\n", {"sign": sign, "name": name, "meanings": meanings}
 
 

@@ -44,7 +44,7 @@ def best_time(run: Callable[[], object], seconds: float) -> tuple[float, int]:
     return best, calls
 
 
-def told(seconds: float, calls: int, cost: Cost | None, dtype: str) -> str:
+def timing_text(seconds: float, calls: int, cost: Cost | None, dtype: str) -> str:
     """A time in words; where the cost of the program is known in numbers, with its share of this machine."""
     parts = [duration(seconds)]
     if cost is not None and isinstance(cost.flops, int) and isinstance(cost.bytes, int):

@@ -43,11 +43,11 @@ def waiting_definition(
     names: dict[str, None] = {}
     refused: Error | None = error
     while refused is not None:
-        told = (refused, *refused.others)
-        unknown = [word for each in told if (word := _unknown(session, each)) is not None]
-        if not names and len(unknown) != len(told):
+        errors = (refused, *refused.others)
+        unknown = [word for each in errors if (word := _unknown(session, each)) is not None]
+        if not names and len(unknown) != len(errors):
             return None
-        if any(each.code == "E0426" for each in told):
+        if any(each.code == "E0426" for each in errors):
             return None  # a value is missing, and no definition is one
         new = dict.fromkeys(word for word in unknown if word not in names and word != name)
         if not new:

@@ -49,13 +49,13 @@ def matches(text: str, *tensors: Any, **sizes: Any) -> bool:
 
 @ends_at_caller
 def reduce(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
-    """A reduction that is told: ``einx.reduce("a [b]", x, op="sum")``, ``op=einx.sum``, or a component."""
+    """A reduction by its ``op``: ``einx.reduce("a [b]", x, op="sum")``, ``op=einx.sum``, or a component."""
     return engine.general("reduce", op, text, arrays, parameters)
 
 
 @ends_at_caller
 def elementwise(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
-    """An operation element by element that is told: ``einx.elementwise("a, b -> a b", x, y, op="add")``."""
+    """An operation element by element by its ``op``: ``einx.elementwise("a, b -> a b", x, y, op="add")``."""
     return engine.general("elementwise", op, text, arrays, parameters)
 
 

@@ -72,13 +72,13 @@ def most_versions() -> int | None:
 class Versions:
     """The programs of one component. Of two threads that ask for one at once, both get the same."""
 
-    __slots__ = ("_programs", "_told", "dynamic")
+    __slots__ = ("_programs", "_warned", "dynamic")
 
     def __init__(self, dynamic: Collection[str] | None = ()) -> None:
         """No program yet; ``dynamic`` has the names of extents that stay open, None is all of them."""
         self.dynamic = dynamic
         self._programs: dict[Key, Specialization] = {}
-        self._told = False
+        self._warned = False
 
     def of(
         self,
@@ -137,8 +137,8 @@ class Versions:
         most = most_versions()
         if most is None or sum(fixed is not None for _, _, fixed, _ in self._programs) < most:
             return True
-        if most and not self._told:
-            self._told = True
+        if most and not self._warned:
+            self._warned = True
             names = dict.fromkeys(size.name for size in shaped.sizes if size.is_argument())
             example = ", ".join(f'"{name}"' for name in names)
             warnings.warn(

@@ -294,7 +294,7 @@ def _combined(symbol: str, left: Component, right: Component) -> Component:
     return Component(WrittenProgram(whole, wires, definitions))
 
 
-def told(component: Component, form: Form) -> Component:
+def along_axes(component: Component, form: Form) -> Component:
     """An operation in einx notation that goes along axes with a component.
 
     Raises:

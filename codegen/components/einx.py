@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ilang.codegen.components.component import Component, told
+from ilang.codegen.components.component import Component, along_axes
 from ilang.codegen.components.program import WrittenProgram
 from ilang.codegen.system.concurrency import kept
 from ilang.core.diagnostic import (
@@ -25,7 +25,7 @@ from ilang.core.diagnostic import (
 from ilang.core.ir.einx import Form, Parameter, Sizes, named
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.einx.forms import check_parameters, complete
-from ilang.core.notation.einx.op_argument import told_name
+from ilang.core.notation.einx.op_argument import op_name
 from ilang.core.notation.einx.operation import read_einx
 from ilang.core.passes.einx.fusing import FusedOperation
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
@@ -41,7 +41,7 @@ _kept: dict[Any, Component] = {}
 
 
 Op = str | tuple[str, Component]
-"""An operation by its name, or told what to do along the axes outside brackets."""
+"""An operation by its name, or a component that goes along the axes outside brackets."""
 
 
 def call(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
@@ -232,7 +232,7 @@ def general(
     if name is None:
         _refuse_function(form, op)
         name = type(op).__name__
-    return call(told_name(form, visible(str(name)), None), text, arrays, named)
+    return call(op_name(form, visible(str(name)), None), text, arrays, named)
 
 
 def _refuse_function(form: str, op: object) -> None:
@@ -253,7 +253,7 @@ def component(op: Op, text: object, parameters: Mapping[str, Any]) -> Component:
     """The component of an operation. Raises NotationError E016, MeaningError E022, DataError E0716."""
     form = form_of_call(op, text, parameters)
     if not isinstance(op, str):
-        return told(op[1], form)
+        return along_axes(op[1], form)
     return Component(WrittenProgram(Einx(form, form.span)))
 
 

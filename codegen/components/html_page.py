@@ -105,9 +105,9 @@ class _Body:
         self.shaped = shaped
         self.page = page
         self.flow = flow
-        told = [each.along for each in page.meaning.formulas]
-        told += [each.along for each in page.meaning.loops]
-        self.extents = dict.fromkeys(name for along in told for name in along)
+        along = [each.along for each in page.meaning.formulas]
+        along += [each.along for each in page.meaning.loops]
+        self.extents = dict.fromkeys(name for names in along for name in names)
         self.tensors = {node.tensor: node.name for node in flow.nodes}
 
     def panes(self, target: str) -> str:
@@ -115,7 +115,7 @@ class _Body:
         meaning = self.page.meaning
         columns = (
             (
-                _pane("formula", "Formula", self._lines(map(_told, meaning.formulas))),
+                _pane("formula", "Formula", self._lines(map(_formula_line, meaning.formulas))),
                 _pane("loops", "Plain loops", self._lines(map(_looped, meaning.loops))),
                 _pane("runs", "How it runs", self._lines(map(_looped, self.page.running))),
             ),
@@ -182,7 +182,7 @@ def _pane(name: str, title: str, content: str) -> str:
     return f"{head}{content}</section>"
 
 
-def _told(formula: Formula) -> Line:
+def _formula_line(formula: Formula) -> Line:
     definition = f"{formula.definition}:  " if formula.definition else ""
     return f"{definition}{formula.text}", LineMark(formula.gives, formula.reads, formula.along)
 

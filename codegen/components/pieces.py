@@ -34,8 +34,8 @@ def along(name: str, rank: int, axes: tuple[int, ...], keeps: bool) -> Component
         ["1" if reduces and n in axes else word for n, word in enumerate(given)] if keeps else left
     )
     text = f"{' '.join(given)} -> {' '.join(left)}"
-    told: Component = einx.component(("vmap", piece(name)), text, {})
-    return told
+    mapped: Component = einx.component(("vmap", piece(name)), text, {})
+    return mapped
 
 
 @cache

@@ -100,12 +100,12 @@ def check_named(kind: str, given: object, code: str, example: str) -> None:
 
 
 class Model:
-    """The tensor functions and the routines of a file; ``told`` are those whose notes were given."""
+    """The tensor functions and the routines of a file; ``noted`` are those whose notes were given."""
 
     def __init__(self, module: Module) -> None:
         """For the definitions of a file."""
         self.module = module
-        self.told: set[str] = set()
+        self.noted: set[str] = set()
         self._graphs: dict[object, Any] = {}
         self._definitions = pipeline.definitions_of(module)
 

@@ -190,10 +190,10 @@ class Session:
 
     def loss_notes(self) -> list[Note]:
         """Notes on losses of several elements, which a run adds up: once for each definition of a file."""
-        told, name = self._model.told, self._options.name
-        if name in told:
+        noted, name = self._model.noted, self._options.name
+        if name in noted:
             return []
-        told.add(name)
+        noted.add(name)
         return [
             Note(
                 "E0288",

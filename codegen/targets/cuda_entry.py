@@ -121,7 +121,7 @@ class Entry(c_entry.Entry):
             yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.marks, 0, {bytes_}, stream));"
 
     def _look(self, look: Look) -> Iterator[str]:
-        """The launches that look at arrays, before kernels that are told what they see."""
+        """The launches that look at arrays, before kernels that read their marks."""
         marks = f"{'NULL' if look.before is None else _mark(look.before)}, {_mark(look.mark)}"
         for number, size in look.arrays:
             dtype, words = self.program.buffers[number].dtype, self._elements(number)

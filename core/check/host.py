@@ -88,11 +88,11 @@ def _launches(host: Host) -> None:
     _demand(host, len(set(marks)) == len(marks), "a mark is that of one look")
     read_only = {n for n in host.program.arguments() if buffers[n].role == "input"}
     written: set[int] = set()
-    told: dict[int, set[int]] = {}
+    looked_at: dict[int, set[int]] = {}
     for launch in host.operations:
         if isinstance(launch, Look):
-            told[launch.mark] = {host.program.owner(n) for n, _ in launch.arrays}
-            given = {buffers[n].role for n in told[launch.mark] - written}
+            looked_at[launch.mark] = {host.program.owner(n) for n, _ in launch.arrays}
+            given = {buffers[n].role for n in looked_at[launch.mark] - written}
             _demand(host, given <= {"input", "inout"}, "what is looked at has been written")
             continue
         _demand(host, launch.writes <= set(launch.buffers), "a launch takes what it writes")
@@ -106,9 +106,9 @@ def _launches(host: Host) -> None:
         read = {n for n in reads if buffers[n].role == "temporary"}
         _demand(host, read <= written, "a temporary is written before it is read")
         if launch.infinite is not None:
-            known = launch.infinite in told
+            known = launch.infinite in looked_at
             _demand(host, known, "what is known to be finite is not written")
-        told = {mark: looked for mark, looked in told.items() if not gives & looked}
+        looked_at = {mark: looked for mark, looked in looked_at.items() if not gives & looked}
         written |= gives
     outputs = (n for n in host.program.arguments() if buffers[n].role == "output")
     full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}

@@ -110,14 +110,14 @@ def flow_of_schedule(scheduled: Scheduled) -> FlowGraph:
 def _told_values(shaped: Shaped) -> dict[int, FlowNode]:
     """The inputs, and every value that results need."""
     formulas = Formulas(shaped)
-    told = formulas.every()
+    formulas_of = formulas.every()
     nodes = {}
-    for value in sorted({*told, *shaped.inputs}):
+    for value in sorted({*formulas_of, *shaped.inputs}):
         tensor = shaped.tensors[value]
         extents = ",".join(size_text(shaped.sizes[number]) for number in tensor.dims)
         is_input = isinstance(shaped.nodes[value], ShapedInput)
         kind: Kind = "input" if is_input else "output" if value in shaped.outputs else "value"
-        formula = told[value].text if value in told else ""
+        formula = formulas_of[value].text if value in formulas_of else ""
         name = formulas.names[value]
         typed = f"{tensor.dtype}[{extents}]"
         nodes[value] = FlowNode(value, kind, name, typed, formula, True, tensor.origin())

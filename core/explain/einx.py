@@ -85,8 +85,8 @@ def _stages(
         yield StoryRow("fused", _sides(whole, len(form.inputs)))
     yield StoryRow("equations", "; ".join(_equations(solved, names)) or "none")
     yield StoryRow("solution", "; ".join(_solution(solved, shaped)) or "no axes")
-    if node.told is not None:
-        yield StoryRow("op", f"{node.told.text}   for each {_along(whole) or 'tensor'}")
+    if node.body is not None:
+        yield StoryRow("op", f"{node.body.text}   for each {_along(whole) or 'tensor'}")
     order = order_of_pieces(form)
     if order is not None:
         yield StoryRow("order", order)

@@ -133,14 +133,14 @@ class Formulas:
         shown = [(v, n) for v, n in nodes if v in self.needed]
         if not 1 < len(shown) <= MOST_STEPS or len(shown) < len(nodes):
             return ()
-        told = self.every()
-        return tuple(replace(told[v], definition=" ".join(n.text.split())) for v, n in shown)
+        every = self.every()
+        return tuple(replace(every[v], definition=" ".join(n.text.split())) for v, n in shown)
 
     def every(self) -> dict[int, Formula]:
         """The formula of every value but inputs."""
         self.kept |= {v for v in self.needed if not isinstance(self.shaped.nodes[v], Input)}
         self._name_kept()
-        return {value: self._told(value) for value in self._in_order()}
+        return {value: self._formula_of(value) for value in self._in_order()}
 
     def _ordered(self) -> dict[int, tuple[int, int]]:
         """The place of each value on the page: as written, but results that nothing reads in their own order."""
@@ -174,8 +174,8 @@ class Formulas:
             if value in self.nameless:
                 self.nameless.discard(value)
                 tensor = self.shaped.tensors[value]
-                told = tensor.name if tensor.named else tensor.definition
-                self.names[value] = self.unique.fresh(told or self._described(value))
+                name = tensor.name if tensor.named else tensor.definition
+                self.names[value] = self.unique.fresh(name or self._described(value))
                 self.reserved |= set() if tensor.dims else {self.names[value]}
 
     def _described(self, value: int) -> str:
@@ -258,7 +258,7 @@ class Formulas:
 
     # -- formulas ----------------------------------------------------------------------------------------------------
 
-    def _told(self, value: int) -> Formula:
+    def _formula_of(self, value: int) -> Formula:
         tensor = self.shaped.tensors[value]
         extents = tuple(self._size(number) for number in tensor.dims)
         text = self._formula(value)
@@ -314,12 +314,12 @@ class Formulas:
             axis for axis in range(len(node.axes)) if axis in node.output_axes() or node.scatters()
         ]
         letters = [(item.letters[axis], self._size(node.sizes[axis])) for axis in kept]
-        told = [
+        ranges = [
             f"{letter} in 0..{extent}"
             for letter, extent in letters
             if self.along.get(letter) != {extent}
         ]
-        return f" for {' and '.join(told)}" if told else ""
+        return f" for {' and '.join(ranges)}" if ranges else ""
 
     def _place(self, item: Item) -> str:
         """The element that an assignment stores."""

@@ -71,9 +71,9 @@ class Meaning:
 
 def meaning(shaped: Shaped) -> Meaning:
     """The meaning of a program whose shapes are inferred."""
-    told = _Meaning(shaped).run()
-    steps = () if any(each.definition for each in told.formulas) else _Meaning(shaped).steps()
-    return told if len(steps) <= len(told.formulas) else replace(told, steps=steps)
+    page = _Meaning(shaped).run()
+    steps = () if any(each.definition for each in page.formulas) else _Meaning(shaped).steps()
+    return page if len(steps) <= len(page.formulas) else replace(page, steps=steps)
 
 
 class _Meaning(Formulas):
@@ -86,7 +86,7 @@ class _Meaning(Formulas):
             while LONGEST < len(text) and self._divided(value):
                 text = self._formula(value)
         self._name_kept()
-        formulas = [self._told(v) for v in self._in_order()]
+        formulas = [self._formula_of(v) for v in self._in_order()]
         ports = [*self.shaped.inputs, *self.shaped.outputs]
         shown = {number for value in ports for number in self.shaped.tensors[value].dims}
         notes = (*window_notes(self.shaped, shown), *self.notes)
@@ -212,7 +212,7 @@ class _Meaning(Formulas):
         first = [
             v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(ValueId(v))], Input)
         ]
-        yield from (self._told_line(view, "") for view in first)
+        yield from (self._formula_line(view, "") for view in first)
         values = [v for v in self._in_order() if v not in views]
         groups: list[tuple[list[Item], int]] = []
         mates = set[int]()
@@ -237,8 +237,8 @@ class _Meaning(Formulas):
                 self.readers.setdefault(source, set()).add(value)
         for items, depth in groups:
             if items[0].value in views:
-                told = items[0].value
-                yield self._told_line(told, self._definitions(told))
+                view = items[0].value
+                yield self._formula_line(view, self._definitions(view))
             else:
                 yield from self._group(items, depth, alone)
 
@@ -361,7 +361,7 @@ class _Meaning(Formulas):
         yield LoopLine(inside, text, definition, *self._mark(item.value))
         yield LoopLine(level, f"{self._place(item)} = {word}", "", gives)
 
-    def _told_line(self, value: int, definition: str) -> LoopLine:
+    def _formula_line(self, value: int, definition: str) -> LoopLine:
         """The formula of a value as a line."""
         text = self._formula(value)
         return LoopLine(0, text, definition, *self._mark(value))

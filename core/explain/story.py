@@ -293,7 +293,7 @@ class _StoryBuilder:
             case Affine():
                 return _sum_text([(c, self.dims.get(v, "?")) for c, v in dim.steps()], dim.offset)
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- the rows of the page ----------------------------------------------------------------------------------------
 
     def _tensor(self, value: int) -> TensorRows:
         sizes = iter([self._extent(size) for size in self.solved.dims(value)])

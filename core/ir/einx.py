@@ -101,7 +101,7 @@ class Form:
     """An operation, complete: ``einx.mean("b (s [r])... c -> b s... c", r=4)``.
 
     ``text`` is what stands between the quotes; ``inputs`` and ``outputs`` have what it leaves out as well. Of what is
-    ``given``, ``parameters`` are sizes of axes, and ``options`` what the operation is told beside them.
+    ``given``, ``parameters`` are sizes of axes, and ``options`` its further arguments.
     """
 
     op: str

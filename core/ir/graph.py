@@ -199,7 +199,7 @@ class View:
 class Einx:
     """One output of an operation in einx notation; it becomes assignments and views when ranks are known.
 
-    ``told`` is a program that goes along the axes outside brackets.
+    ``body`` is a program that goes along the axes outside brackets.
     """
 
     operands: tuple[int, ...]
@@ -208,7 +208,7 @@ class Einx:
     text: str
     span: Span
     schedule: Schedule | None = None
-    told: Told | None = None
+    body: EinxBody | None = None
 
 
 @record
@@ -227,8 +227,8 @@ class OpenKernel:
 
 
 @record
-class Told:
-    """A component that an operation in einx notation is told, and its text."""
+class EinxBody:
+    """The component that an operation in einx notation has as its ``op``, as a graph, and its text."""
 
     program: Graph
     text: str

@@ -328,7 +328,7 @@ class ElementKernel:
 class Einx:
     """``einx.mean("a [b]")``: an operation in einx notation as a component.
 
-    ``body`` is the component that it is told, ``einx.vmap("a [b]", op=f)``, and goes along the axes outside brackets.
+    ``body`` is the component of its ``op``, ``einx.vmap("a [b]", op=f)``, and goes along the axes outside brackets.
     """
 
     form: Form

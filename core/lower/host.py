@@ -73,8 +73,8 @@ def _operations(program: ir.Program, uses: Sequence[Use]) -> Iterator[Look | Lau
             infinite[arrays] = next(marks)
             yield Look(tuple((n, None) for n in arrays), infinite[arrays], outside)
         launch = _launch(program, call, uses, readers)
-        told = (outside or 0) if lookups else None
-        yield replace(launch, outside=told, infinite=infinite.get(arrays))
+        mark = (outside or 0) if lookups else None
+        yield replace(launch, outside=mark, infinite=infinite.get(arrays))
         written = {program.owner(n) for n in launch.writes}
         infinite = {each: n for each, n in infinite.items() if written.isdisjoint(each)}
 

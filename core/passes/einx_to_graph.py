@@ -25,12 +25,12 @@ from ilang.core.ir.graph import (
     Annotation,
     Assignment,
     Einx,
+    EinxBody,
     Elementwise,
     Graph,
     Input,
     Node,
     OpenKernel,
-    Told,
     View,
     operands,
     rewired,
@@ -69,7 +69,7 @@ def operations(
     """The operations of a graph in einx notation, what they become, and what messages call their operands."""
     run = _Expansion(graph, ranks)
     run.run()
-    return run.told
+    return run.expanded
 
 
 def expanded(form: einx.Form, ranks: Sequence[int | None], names: Sequence[str]) -> FusedOperation:
@@ -184,7 +184,7 @@ class _Expansion:
         self.written: list[Annotation] = []
         self.number: list[int] = []
         self.parts: list[str] = []
-        self.told: list[tuple[Einx, FusedOperation, tuple[str, ...]]] = []
+        self.expanded: list[tuple[Einx, FusedOperation, tuple[str, ...]]] = []
         self.kernels: dict[tuple[tuple[int, ...], ElementKernel], list[int]] = {}
 
     def run(self) -> Graph:
@@ -256,7 +256,7 @@ class _Expansion:
                 raise undetermined(self.graph, unknown[0]) from None
             raise
         if not node.output:
-            self.told.append((node, solved, tuple(names)))
+            self.expanded.append((node, solved, tuple(names)))
         before = len(self.nodes)
         value = self._made(node, solved, values)
         if node.schedule is not None:
@@ -292,8 +292,8 @@ class _Expansion:
         every = solved.expressions
         building = EinxBuilder(self.nodes, self.sized, scope, node, every, solved.sizes)
         op = EINX_OPS[node.form.op]
-        if node.told is not None:
-            return self._mapped(building, node, node.told, solved, values)
+        if node.body is not None:
+            return self._mapped(building, node, solved, values)
         if op.kind == "id":
             return _identity(building, solved, values, node.output)
         tensors = [building.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
@@ -303,7 +303,7 @@ class _Expansion:
         return building.merged(computed(building, op, tensors, target, options), dims)
 
     def _mapped(
-        self, b: EinxBuilder, node: Einx, told: Told, solved: FusedOperation, values: Sequence[int]
+        self, b: EinxBuilder, node: Einx, solved: FusedOperation, values: Sequence[int]
     ) -> int:
         """One output of a program that goes along the axes outside brackets.
 
@@ -311,21 +311,23 @@ class _Expansion:
             MeaningError: E0226 (it gives another rank than there are axes in brackets).
             ShapeError: E0503 (it takes another rank).
         """
+        op = node.body
+        assert op is not None
         tensors = [b.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
         dims = dimensions(solved.outputs[node.output])
         target = b.wanted(dims)
         along, marked = ([leaf for leaf in target if leaf.marked is m] for m in (False, True))
         ranks = [sum(leaf.marked for leaf in tensor.leaves) for tensor in tensors]
         for wanted, given, each in zip(
-            input_ranks(told.program, None), ranks, solved.inputs, strict=True
+            input_ranks(op.program, None), ranks, solved.inputs, strict=True
         ):
             if wanted is not None and wanted != given:
-                raise ShapeError("E0503", *_wrong_rank(told, "takes", wanted, given, each))
-        program = einx_to_graph(told.program, ranks)
+                raise ShapeError("E0503", *_wrong_rank(op, "takes", wanted, given, each))
+        program = einx_to_graph(op.program, ranks)
         rank = infer_ranks(program, ranks).rank(program.outputs[node.output])
         if rank is not None and rank != len(marked):
             output = solved.outputs[node.output]
-            raise MeaningError("E0226", *_wrong_rank(told, "gives", rank, len(marked), output))
+            raise MeaningError("E0226", *_wrong_rank(op, "gives", rank, len(marked), output))
         run = Along(b, program, along)
         value, first = run.run(tensors, node.output)
         self.written += run.annotations(-1 - len(self.written))
@@ -363,15 +365,15 @@ class _Expansion:
 
 
 def _wrong_rank(
-    told: Told, verb: str, rank: int, given: int, expression: einx.Expression
+    body: EinxBody, verb: str, rank: int, given: int, expression: einx.Expression
 ) -> tuple[str, Span, str, list[Label]]:
     """The words of an error of a component that takes, or gives, another rank than there are axes in brackets."""
     are = "axis is" if given == 1 else "axes are"
     text = einx.expression_text(expression)
-    message = f"`{told.text}` {verb} rank {rank}, and {given} {are} in brackets in `{text}`"
+    message = f"`{body.text}` {verb} rank {rank}, and {given} {are} in brackets in `{text}`"
     labels = [
         Label(expression.span, f"{given} in brackets"),
-        Label(told.span, f"{verb} rank {rank}"),
+        Label(body.span, f"{verb} rank {rank}"),
     ]
     return message, expression.span, f"put brackets around the axes that it {verb}", labels
 

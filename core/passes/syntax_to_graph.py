@@ -319,7 +319,7 @@ class _GraphBuilder:
             case syntax.Einx():
                 slots = [self._add(graph.Input(None, each.span)) for each in node.form.inputs]
                 text, count = print_tree(replace(node, schedule=None)), len(node.form.outputs)
-                whole = (text, node.span, node.schedule, self._told(node))
+                whole = (text, node.span, node.schedule, self._body(node))
                 nodes = [graph.Einx(tuple(slots), node.form, n, *whole) for n in range(count)]
                 return _Wires(slots, map(self._add, nodes))
             case syntax.Expression() if node.op in ARGUMENTS:
@@ -336,8 +336,8 @@ class _GraphBuilder:
             case _:
                 raise InternalError("E9901", f"no leaf: {type(node).__name__}")
 
-    def _told(self, node: syntax.Einx) -> graph.Told | None:
-        """The program that an operation goes along axes with.
+    def _body(self, node: syntax.Einx) -> graph.EinxBody | None:
+        """The component that an operation has as its ``op``, as a graph.
 
         Raises:
             NotationError: E0114 (too many of them, each the op of the next).
@@ -345,7 +345,7 @@ class _GraphBuilder:
         """
         if node.body is None:
             return None
-        from ilang.core.notation.einx.op_argument import check_told, ranked
+        from ilang.core.notation.einx.op_argument import check_body, ranked
 
         if self.deep == DEEPEST:
             message = f"more than {DEEPEST} operations in einx notation are each the op of the next"
@@ -354,8 +354,8 @@ class _GraphBuilder:
         span = node.body.span
         whole = syntax.Definition(graph.UNNAMED, None, ranked(node.body, node.form), span)
         program = inner.finish(graph.UNNAMED, inner.run(whole), None)
-        check_told(node, len(program.inputs), len(program.outputs))
-        return graph.Told(program, print_tree(node.body), span)
+        check_body(node, len(program.inputs), len(program.outputs))
+        return graph.EinxBody(program, print_tree(node.body), span)
 
     def _kernel(self, node: syntax.ElementKernel, slots: list[int]) -> list[int]:
         """The outputs of a kernel: assignments, or, where a rank is open, what becomes these when it is known."""
@@ -505,7 +505,7 @@ class _GraphBuilder:
 def _parts(node: syntax.Tree) -> list[_Work]:
     """The work below a node, in order: the names of a statement are bound after it.
 
-    The component that an operation is told is a program of its own, none of whose inputs are open here.
+    The ``op`` of an operation in einx notation is a program of its own: none of its inputs are open here.
     """
     if isinstance(node, syntax.Einx):
         return []

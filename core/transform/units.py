@@ -70,17 +70,17 @@ def _outside(shaped: Shaped) -> set[tuple[int, int]]:
     }
     for value, node in shaped.numbered():
         if isinstance(node, Assignment):
-            told = _told(node)
-            outside |= {(value, d) for d, part in enumerate(node.target) if part.axes() & told}
+            axes = _restricted_axes(node)
+            outside |= {(value, d) for d, part in enumerate(node.target) if part.axes() & axes}
     return outside
 
 
-def _told(node: Assignment) -> set[int]:
+def _restricted_axes(node: Assignment) -> set[int]:
     """The axes that conditions and positions of an assignment name."""
     guards = (*node.guards, *(guard for read in node.reads for guard in read.guards))
     places = (part for part in scalars_within(node.scalar) if isinstance(part, Position))
-    told = (*(guard.index for guard in guards), *(part.index for part in places))
-    return {axis for index in told for axis in index.axes()}
+    indices = (*(guard.index for guard in guards), *(part.index for part in places))
+    return {axis for index in indices for axis in index.axes()}
 
 
 def _is_kept(node: Assignment) -> bool:
@@ -100,7 +100,7 @@ def _over_longer(shaped: Shaped, kept: dict[int, list[int]], value: int, node: N
     target = _at(node.target, kept.get(value))
     reads = tuple(_narrowed(read, kept) for read in node.reads)
     units = {axis for axis, size in enumerate(node.sizes) if shaped.sizes[size].fixed == 1}
-    units -= _told(node)
+    units -= _restricted_axes(node)
     is_one = node.acc is not None and units.issuperset(node.reduced_axes())
     if is_one and node.guards:  # an iteration that they leave out keeps the neutral element
         is_one, units = False, units - {*node.reduced_axes()[:1]}

@@ -64,8 +64,8 @@ def run(request: Request, screen: Screen) -> int:
         files.append({"file": path, "ok": not errors, "definitions": answers})
         refused += errors
     if screen.json:
-        told = {"definitions": files[0]["definitions"]} if is_one else {"files": files}
-        screen.write_json({"ok": not refused, **told})
+        answer = {"definitions": files[0]["definitions"]} if is_one else {"files": files}
+        screen.write_json({"ok": not refused, **answer})
     elif refused:
         screen.complain(gathered(refused))
     return max((error.status for error in refused), default=0)

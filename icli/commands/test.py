@@ -38,8 +38,8 @@ def run(request: Request, screen: Screen) -> int:
             count, errors = _file(path, request, target)
         except Error as error:
             count, errors = 0, [error]
-        told = {"error": as_object(gathered(errors))} if errors else {}
-        files.append({"file": path, "ok": not errors, "examples": count, **told})
+        failure = {"error": as_object(gathered(errors))} if errors else {}
+        files.append({"file": path, "ok": not errors, "examples": count, **failure})
         refused += errors
         if not errors and not screen.json:
             screen.write_exact(f"{visible(path)} {'ok' if count else 'has no example'}\n")

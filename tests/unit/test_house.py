@@ -61,7 +61,7 @@ MAY_SAY = {
 }
 PRONOUNS = {
     *("found", "gone", "here", "its", "made", "mine", "ours", "own", "said", "theirs", "there"),
-    *("does", "has", "have", "what", "where", "who"),
+    *("does", "has", "have", "told", "what", "where", "who"),
 }
 NO_SUBJECT = re.compile(r"(What|How|Where|Which|When|Who|Why|That|Those|It|They|Its|Their)\b")
 # What a later sentence begins with that leaves its subject to an earlier one; ``None`` may be the value.

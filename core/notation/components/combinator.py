@@ -427,7 +427,7 @@ def read_quoted(reader: Reader, names: Container[str]) -> Tree:
 def read_component(
     reader: Reader, definitions: Container[str], unknown: Callable[[str, Span], Error]
 ) -> Tree:
-    """The component that is applied, or told: a program in parentheses, which are closed, a quoted one, or a name.
+    """A component that is applied, or an ``op``: a program in parentheses, which are closed, a quoted one, or a name.
 
     Args:
         reader: at a parenthesis or a word.

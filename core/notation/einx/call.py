@@ -3,14 +3,14 @@
 call  = "einx" "." name "(" quoted { "," name "=" value } ")"
 value = [ "-" ] number | "True" | "False" | "(" [ value { "," value } ] ")"
 
-Of ``einx.reduce``, ``einx.elementwise`` and ``einx.vmap``, ``op`` is no size but what they are told:
+Of ``einx.reduce``, ``einx.elementwise`` and ``einx.vmap``, ``op`` is no size but an operation or a component:
 
 op    = quoted | "einx" "." name | component        a component is what may stand before `(`: f, (+i~.), i("+i~.")
 
 In:  einx.reduce("a [b]", op="sum")
 Out: einx.sum("a [b]"), an operation by its name
 In:  einx.vmap("a [b], [b] c -> a c", op=(i*i~i >> +i~.))
-Out: the operation vmap, told the component in parentheses
+Out: the operation vmap, whose ``op`` is the component in parentheses
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir.einx import Parameter, Sizes
 from ilang.core.ir.syntax import Einx, Tree
 from ilang.core.notation.einx.forms import complete
-from ilang.core.notation.einx.op_argument import told_name
+from ilang.core.notation.einx.op_argument import op_name
 from ilang.core.notation.einx.operation import LARGEST, read_einx
 from ilang.core.notation.index.lookahead import (
     matches_form,
@@ -41,7 +41,7 @@ CALL_HELP = 'an operation is written `einx.mean("b (s [r])... c", r=4)`'
 OP_HELP = 'an operation stands in quotes, `op="sum"`, a program in parentheses, `op=(+i~.)`, or has a name'
 QUOTES = "'\""
 ComponentReader = Callable[[Reader, Container[str], Callable[[str, Span], Error]], Tree]
-"""A reader of a component that is told, over names that have a meaning; it has the error for another word."""
+"""A reader of the component of an ``op``, over names that have a meaning; it has the error for another word."""
 TRUTH = {"True": 1, "False": 0}
 
 
@@ -51,7 +51,7 @@ def read_call(reader: Reader, names: Container[str], read_component: ComponentRe
     Args:
         reader: at the word ``einx``.
         names: the definitions that a component may use.
-        read_component: reads the component that an operation is told.
+        read_component: reads the component of an ``op``.
 
     Raises:
         NotationError: E0110, E0112, E0160 to E0166.
@@ -81,7 +81,7 @@ def read_call(reader: Reader, names: Container[str], read_component: ComponentRe
         if kind == "map" and _is_op(reader):
             if op is not name or body is not None:
                 raise _given_twice("op", reader.here())
-            op, body = _told(reader, name, names, read_component)
+            op, body = _op(reader, name, names, read_component)
         else:
             parameters.append(_parameter(reader, parameters))
     if reader.skip() != ")":
@@ -122,10 +122,10 @@ def _is_op(reader: Reader) -> bool:
     return reader.text[reader.pos : stop] == "op" and reader.text.startswith("=", after, reader.end)
 
 
-def _told(
+def _op(
     reader: Reader, name: Span, names: Container[str], read_component: ComponentReader
 ) -> tuple[Span, Tree | None]:
-    """``op=...``: the name of the operation that is meant, and the component that it is told, if it is one."""
+    """``op=...``: the name of the operation that is meant, and the component, if it is one."""
     reader.take(reader.past(WORD, reader.pos))
     _expect(reader, "=", "`=` after op")
     c = reader.skip()
@@ -167,7 +167,7 @@ def _told(
 
 def _named(quoted: Span, name: Span) -> Span:
     """The name of an operation, checked. Raises NotationError E0165."""
-    told_name(name.text(), quoted.text(), quoted)
+    op_name(name.text(), quoted.text(), quoted)
     return quoted
 
 

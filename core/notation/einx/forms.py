@@ -58,7 +58,7 @@ def complete(
         written: its expressions.
         parameters: as they are given.
         at: where its name stands.
-        has_op: whether it is told a component, which goes along the axes outside brackets.
+        has_op: whether its ``op`` is a component, which goes along the axes outside brackets.
 
     Raises:
         NotationError: E0165, E0166 (an unknown operation, an unknown parameter).

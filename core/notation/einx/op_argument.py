@@ -17,11 +17,11 @@ from ilang.core.suggestion import did_you_mean
 
 NEEDED = 'add the name of an operation, `op="sum"`, or a component: `op=f`, `op=(+i~.)`'
 KINDS = {"reduce": "reduce", "elementwise": "elementwise"}
-"""The kind of the operations that a form may be told by name; `vmap` any."""
+"""The kind of the operations that a form may have as its ``op`` by name; `vmap` any."""
 
 
-def told_name(form: str, name: str, at: Span | None) -> str:
-    """The operation that a form is told by its name; ``at`` is where that stands, in a text.
+def op_name(form: str, name: str, at: Span | None) -> str:
+    """The name of the operation that is the ``op`` of a form, checked; ``at`` is where it stands in a text.
 
     Raises:
         NotationError: E0165.
@@ -36,8 +36,8 @@ def told_name(form: str, name: str, at: Span | None) -> str:
     raise NotationError("E0165", message, at, help_line)
 
 
-def check_told(node: Einx, inputs: int, outputs: int) -> None:
-    """The component that an operation is told has an input, and an output, for each expression.
+def check_body(node: Einx, inputs: int, outputs: int) -> None:
+    """Check that the ``op`` of an operation has an input, and an output, for each expression.
 
     Raises:
         MeaningError: E0221.
@@ -61,7 +61,7 @@ def check_told(node: Einx, inputs: int, outputs: int) -> None:
 
 
 def ranked(body: Tree, form: Form) -> Tree:
-    """The component that an operation is told; a kernel that leaves ranks open has those of the axes in brackets."""
+    """The ``op`` of an operation; a kernel that leaves ranks open has those of the axes in brackets."""
     if not isinstance(body, ElementKernel) or len(body.inputs) != len(form.inputs):
         return body
     marked = [[place for place in places(each) if place.marked] for each in form.inputs]

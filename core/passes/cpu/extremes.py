@@ -29,13 +29,15 @@ def extremes(body: ir.Block) -> dict[LocalId, Extreme]:
             changed[s.variable] = extreme if changed.get(s.variable, extreme) == extreme else None
     if not any(changed.values()):
         return {}
-    told = set[LocalId]()
-    _uses(body, told)
-    return {v: extreme for v, extreme in changed.items() if extreme is not None and v not in told}
+    carried = set[LocalId]()
+    _uses(body, carried)
+    return {
+        v: extreme for v, extreme in changed.items() if extreme is not None and v not in carried
+    }
 
 
-def _uses(body: ir.Block, told: set[LocalId]) -> tuple[set[LocalId], set[LocalId]]:
-    """The variables of around that a block changes, and those that it reads; ``told`` get those of both in a loop."""
+def _uses(body: ir.Block, carried: set[LocalId]) -> tuple[set[LocalId], set[LocalId]]:
+    """The outer variables that a block changes, and those it reads; ``carried`` gets those of loops that are both."""
     defined, changed, read = set[LocalId](), set[LocalId](), set[LocalId]()
     for s in body:
         if isinstance(s, ir.Define):
@@ -46,9 +48,9 @@ def _uses(body: ir.Block, told: set[LocalId]) -> tuple[set[LocalId], set[LocalId
         parts = (part for n, part in enumerate(parts_of(s)) if not combines or n != 1)
         read |= {part.variable for part in parts if isinstance(part, Local)}
         for block in ir.blocks_of(s):
-            changes, reads = _uses(block, told)
+            changes, reads = _uses(block, carried)
             if isinstance(s, ir.For):
-                told |= changes & reads
+                carried |= changes & reads
             changed |= changes
             read |= reads
     return changed - defined, read - defined

@@ -41,7 +41,7 @@ def computed(
         op: the operation, none that has several outputs.
         operands: its tensors.
         target: the leaves of its output, in order.
-        options: what it is told beside sizes.
+        options: its arguments beside sizes.
     """
     match op.kind:
         case "id":

@@ -78,7 +78,7 @@ def repeat(form: einx.Form, ranks: Sequence[int | None], names: Sequence[str]) -
 class _Counts:
     """The counts of the ellipses of a form, by number; those that must be the same have one.
 
-    An ellipsis is told by its ``place`` in the text. The path of an axis has the counts of the ellipses around it, and
+    An ellipsis is known by its ``place`` in the text. The path of an axis has the counts of the ellipses around it, and
     is the same wherever the axis stands. ``known`` says how often an ellipsis repeats, what gives that, and where.
     """
 
