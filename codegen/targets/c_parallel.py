@@ -129,17 +129,14 @@ class KernelFunctions:
         yield ""
 
     def call(self, outline: Outline, estimate: ThreadEstimate) -> str:
-        """Parallel loops where they stand: by one thread, or by several."""
+        """Parallel loops where they stand: by one thread, or by several, unless loops inside are better to share."""
         parameters = (*self.parameters(outline), *self.extra(outline))
         of_thread = {"scratch": "scratch + worker * scratch_bytes", "team": "inside"}
         arguments = [of_thread.get(argument, argument) for _, argument in parameters]
-        count, work, better = (
-            self._iterations(estimate),
-            self._time(estimate),
-            self._better(estimate),
-        )
-        if estimate.uneven:
-            work, better = f"{better} ? 0 : {work}" if better != "0" else work, "0"
+        count, work = self._iterations(estimate), self._time(estimate)
+        better = self._inside_is_better(estimate)
+        if estimate.uneven and better != "0":
+            work, better = f"{better} ? 0 : {work}", "0"
         macro = "SHARE_STOPPABLE" if self.stoppable else "SHARE_LOOP"
         words = [count, work, better, self.name_of(outline), "from", "until", *arguments]
         return filled(f"{macro}(", words, ");")
@@ -163,13 +160,13 @@ class KernelFunctions:
     def _iterations(self, estimate: ThreadEstimate) -> str:
         return " * ".join(map(self.spelling.end, estimate.loops))
 
-    def _better(self, estimate: ThreadEstimate) -> str:
+    def _inside_is_better(self, estimate: ThreadEstimate) -> str:
         """Whether the largest loop inside is to be shared: a test of its work, and of the loops inside of that."""
         inside = estimate.inside
         if inside is None:
             return "0"
         given = f"{self._iterations(inside)}, {self._time(inside)}"
-        better = self._better(inside)
+        better = self._inside_is_better(inside)
         if inside.uneven:
             return f"!({better}) && 1 < shares(team, {given}, 0)"
         return f"1 < shares(team, {given}, {better})"

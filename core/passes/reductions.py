@@ -210,7 +210,7 @@ class Reductions(Runs, ABC):
         body = tuple(inside.block)
         if loops[1:] == [Loop(loop.axis, 1)] and parts.threads:
             whole = frame.node.sizes[loop.axis]
-            body = tuple(_joined(s, whole, frame.nest.weight(loop)) for s in body)
+            body = tuple(_over_elements(s, whole, frame.nest.weight(loop)) for s in body)
         scope.block.append(kernel.For(number, count, body, role="p"))
 
     def _combine_parts(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
@@ -435,13 +435,10 @@ def _inner(frame: Frame, loops: Sequence[Loop]) -> list[Loop]:
     return [loop for loop in loops if loop.axis in outputs]
 
 
-def _joined(s: kernel.Statement, whole: int, step: int) -> kernel.Statement:
-    """The loop over a part and the loop in it, each of whose iterations has ``step`` elements, as one over elements.
+def _over_elements(s: kernel.Statement, whole: int, step: int) -> kernel.Statement:
+    """A loop over blocks of ``step`` elements, and the loop over each, as one loop; other statements stay.
 
-    Args:
-        s: a statement.
-        whole: the size of the dimension.
-        step: what an iteration of the outer loop adds to an index.
+    The new loop goes along the whole dimension, of this size, in the chunks of the outer one.
     """
     match s:
         case kernel.For(body=(kernel.For() as inner,), chunk=kernel.Chunk() as chunk):

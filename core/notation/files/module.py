@@ -6,12 +6,12 @@ A definition is wired by combinators, or written over the names of its inputs (`
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error, Label, ModuleError, gathered, keep, place, visible
 from ilang.core.ir import syntax
-from ilang.core.notation.components.arity import wires_of_all
+from ilang.core.notation.components.arity import Wires, wires_of_all
 from ilang.core.notation.components.combinator import read_program
 from ilang.core.notation.components.heads import read_parameters
 from ilang.core.notation.index.lookahead import is_over_names
@@ -165,7 +165,7 @@ def readable_module(
         refused += wrong
     components = {name for _, (name, *_) in heads}
     kinds = {head.name: kind for _, kind, head in begun if head.name not in components}
-    refused += _wired([*definitions, *others], kinds)
+    refused += _wired_functions([*definitions, *others], kinds)
     refused += _misused(source, (definitions, others), begun, (*functions, *routines), names)
     for tokens in trace or ():  # the heads of all statements of a block are read first
         tokens.sort()
@@ -226,7 +226,7 @@ def _functions(
     return tuple(functions), tuple(routines)
 
 
-def _wired(definitions: list[syntax.Definition], kinds: dict[str, str]) -> list[Error]:
+def _wired_functions(definitions: list[syntax.Definition], kinds: dict[str, str]) -> list[Error]:
     """The errors for components that use tensor functions or routines."""
     refused: list[Error] = []
     for definition in definitions if kinds else ():
@@ -249,9 +249,9 @@ def _misused(
     functions: Sequence[Function | Routine],
     names: dict[str, Span],
 ) -> list[Error]:
-    """Errors in how definitions use each other: a circle, or else applications that do not fit.
+    """Errors in how definitions use each other: a circle, or else applications and calls that do not fit.
 
-    Of the second components that are ``wired`` something else is wrong, so that nothing is known of what they give.
+    ``wired`` are the components, then those in which something else is wrong: what these give is not known.
     """
     definitions, others = wired
     try:
@@ -269,19 +269,32 @@ def _misused(
 
         refused += [error for body in bodies for error in misapplied(body, known)]
     if functions:
-        from ilang.core.ir.primitives import PRIMITIVES
-        from ilang.core.notation.functions.environment import File
-        from ilang.core.notation.functions.misused import misused
+        borrowed = {each.name for each in definitions if each.span.source is not source}
+        refused += _misused_functions(functions, begun, borrowed, known, names)
+    return refused
 
-        heads = {word: {h.name: h for _, kind, h in begun if kind == word} for word in LATER}
-        borrowed = [each.name for each in definitions if each.span.source is not source]
-        hidden = {name for name in borrowed if name in PRIMITIVES} - heads["op"].keys()
-        called = {name: span for name, span in names.items() if name not in hidden}
-        sources = dict.fromkeys(each.span.source for each in functions)
-        for text in sources:  # a tensor may have the name of a definition of another text
-            in_text = [each for each in functions if each.span.source is text]
-            taken = {name: span for name, span in names.items() if span.source is text}
-            refused += misused(in_text, File(called, taken, heads["op"], heads["cd"], known))
+
+def _misused_functions(
+    functions: Sequence[Function | Routine],
+    begun: list[Begun],
+    borrowed: set[str],
+    known: Mapping[str, Wires],
+    names: dict[str, Span],
+) -> list[Error]:
+    """Errors in tensor functions and routines; of ``borrowed`` components a primitive of the same name is meant."""
+    from ilang.core.ir.primitives import PRIMITIVES
+    from ilang.core.notation.functions.environment import File
+    from ilang.core.notation.functions.misused import misused
+
+    heads = {word: {h.name: h for _, kind, h in begun if kind == word} for word in LATER}
+    hidden = (borrowed & PRIMITIVES.keys()) - heads["op"].keys()
+    called = {name: span for name, span in names.items() if name not in hidden}
+    refused: list[Error] = []
+    for text in dict.fromkeys(each.span.source for each in functions):
+        # a tensor may have the name of a definition of another text
+        in_text = [each for each in functions if each.span.source is text]
+        taken = {name: span for name, span in names.items() if span.source is text}
+        refused += misused(in_text, File(called, taken, heads["op"], heads["cd"], known))
     return refused
 
 

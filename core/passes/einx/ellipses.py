@@ -357,29 +357,29 @@ class _Repetitions:
         return tuple(each for n in range(known[0]) for each in self._items(item.items, (*at, n)))
 
     def _whole(self, item: einx.Repetition, at: tuple[int, ...]) -> tuple[einx.Item, ...]:
-        """An ellipsis that nothing counts, as one axis, or none where it repeats 1. Raises ShapeError E0540."""
-        if all(
-            isinstance(p.leaf, einx.UnnamedAxis) and p.leaf.size == 1 for p in einx.places(item)
-        ):
+        """An ellipsis that nothing counts, as one axis for all repetitions; no axis where it repeats 1.
+
+        Raises:
+            ShapeError: E0540 (each repetition matters: one has a size, a part is in brackets, or it is a dimension).
+        """
+        below = einx.places(item)
+        if all(isinstance(p.leaf, einx.UnnamedAxis) and p.leaf.size == 1 for p in below):
             return ()
-        marks = {place.marked for place in einx.places(item)}
-        given = {parameter.name for parameter in self.form.parameters}
-        held = next((axis for axis in _axes(item.items) if axis.name in given), None)
-        apart = item.place in self.apart
-        if held is not None or apart or len(marks) != 1 or not self._hides(item):
+        names = [axis.name for axis in _axes(item.items)]
+        sizes = {parameter.name for parameter in self.form.parameters}
+        sized, marks = [n for n in names if n in sizes], {place.marked for place in below}
+        if sized or item.place in self.apart or len(marks) != 1 or not self._hides(item):
             message = f"nothing says how often `{einx.item_text(item)}` is repeated"
-            name = held.name if held else next((a.name for a in _axes(item.items)), "s")
+            name = next(iter([*sized, *names]), "s")
             help_line = f"give the size of each repetition: `{name}=(2, 3)`"
             if name == einx.HIDDEN:
                 help_line = "give it a name, `s...`, and the size of each repetition: `s=(2, 3)`"
             raise ShapeError("E0540", message, item.span, help_line)
-        text = einx.item_text(item).translate(UNMARKED)
-        word = (
-            "_".join(axis.name for axis in _axes(item.items) if axis.name != einx.HIDDEN) or "dims"
-        )
-        name = self.opaque.setdefault(f"{text} {at}", "") or self.unique.fresh(word)
-        self.opaque[f"{text} {at}"] = name
-        axis = einx.Axis(name, item.span)
+        key = f"{einx.item_text(item).translate(UNMARKED)} {at}"
+        if key not in self.opaque:
+            word = "_".join(name for name in names if name != einx.HIDDEN)
+            self.opaque[key] = self.unique.fresh(word or "dims")
+        axis = einx.Axis(self.opaque[key], item.span)
         return (einx.Bracket((axis,), item.span),) if marks == {True} else (axis,)
 
     def _hides(self, item: einx.Repetition) -> bool:
