@@ -18,7 +18,7 @@ from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
 from ilang.core.diagnostic import ElementTypeError, MeaningError, ShapeError
 from ilang.core.dtype import BYTES, INTEGERS
-from ilang.core.infer.dtypes import rising_types
+from ilang.core.infer.dtypes import widened_types
 from ilang.core.infer.measured import extent_of_axis
 from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.operation import Operation
@@ -116,7 +116,7 @@ class TypedDefinition:
         for cell in self.built.measured:
             self.measured(cell)
         assigned = self._assigned()
-        state = self._rising(assigned)
+        state = self._state_types(assigned)
         shaped = self._shaped(state)
         place = dict(zip([each.number for each in self.results], shaped.outputs, strict=True))
         for cell, number in assigned.items():
@@ -143,10 +143,10 @@ class TypedDefinition:
                 assigned[cell] = each.number
         return assigned
 
-    def _rising(self, assigned: Mapping[Stored, int]) -> dict[Stored, str]:
+    def _state_types(self, assigned: Mapping[Stored, int]) -> dict[Stored, str]:
         """The types of state and of sums over ranks, which follow from what is assigned to them."""
         cells = [cell for cell in self.number if cell.kind in ("declared", "merged")]
-        types = rising_types(
+        types = widened_types(
             self.built.graph,
             self.solved.projections,
             dict(enumerate(self._dtypes(dict.fromkeys(cells)))),

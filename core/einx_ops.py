@@ -18,8 +18,8 @@ Kind = Literal["id", "reduce", "elementwise", "dot", "preserve", "argument", "ge
 class EinxOp:
     """An operation: what it takes, and what it is made of.
 
-    ``means`` is a primitive of ``ops.PRIMITIVES`` of elementwise operations, the operator of a reduction or of what is
-    stored, or the name of a body; those of kind ``map`` have a component as ``op``. ``arity`` counts the operands,
+    ``meaning`` is a primitive of ``ops.PRIMITIVES`` of elementwise operations, the operator of a reduction or of what
+    is stored, or the name of a body; those of kind ``map`` have a component as ``op``. ``arity`` counts the operands,
     None where any is fine. ``options`` are parameters that are no sizes; those with a ``!`` must be given. To an
     operation that is ``apart``, two axes in brackets are never one of their product: it counts them, or goes along
     each.
@@ -27,7 +27,7 @@ class EinxOp:
 
     name: str
     kind: Kind
-    means: str
+    meaning: str
     arity: int | None = None
     options: tuple[str, ...] = ()
     apart: bool = False

@@ -204,7 +204,7 @@ class _Together:
         if known is None:
             text = "constant" if kept.role == "constant" else kept.path
             name = self.names.of(text, owner)
-            is_read_there = kept.number() and self.machine.device is not None
+            is_read_there = kept.is_field() and self.machine.device is not None
             place = self.names.of(f"{name}_on_device") if is_read_there else ""
             known = replace(kept, name=name, place=place)
             if path:

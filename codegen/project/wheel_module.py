@@ -169,7 +169,7 @@ def _session(name: str, session: EmittedSession) -> Iterator[str]:
         yield f"        {json.dumps(role)}: ("
         for kept in session.kept:
             if kept.role == role:
-                dims = () if kept.number() else kept.dims
+                dims = () if kept.is_field() else kept.dims
                 row = (kept.path, kept.name, _numpy(kept.dtype), dims)
                 yield f"            _calls.Kept{row!r},"
         yield "        ),"
@@ -184,8 +184,8 @@ def struct_fields(struct: Struct) -> Iterator[tuple[str, str]]:
     """The fields of a struct on the host, in order, each with its type as ``wheel_calls.TYPES`` calls it."""
     for role in TITLES:
         for each in struct.kept:
-            if each.role == role and not each.table():
-                yield each.name, _numpy(each.dtype) if each.number() else "pointer"
+            if each.role == role and not each.is_table():
+                yield each.name, _numpy(each.dtype) if each.is_field() else "pointer"
     yield from ((name, "uint64") for name in ("seed", *struct.counters))
     yield from (
         (each.next or each.place, "pointer") for each in struct.kept if each.next or each.place
@@ -202,7 +202,7 @@ def _kept_lines(session: EmittedSession) -> Iterator[str]:
         if rows:
             yield from ("", f"{title}:")
             for each in rows:
-                shape = () if each.number() else each.dims
+                shape = () if each.is_field() else each.dims
                 yield f"    {each.path}: {_shown(_numpy(each.dtype), shape)}"
 
 

@@ -133,7 +133,7 @@ class SessionText:
         yield f"typedef struct {name} {{"
         for role, title in TITLES.items():
             of_role = [each for each in struct.kept if each.role == role]
-            chosen = [each for each in of_role if struct.on_device() or not each.table()]
+            chosen = [each for each in of_role if struct.on_device() or not each.is_table()]
             if chosen:
                 yield f"{INDENT}/* {title} */"
                 yield from map(_field, chosen)
@@ -224,7 +224,7 @@ class SessionText:
                 yield f"{INDENT}int this_rank;"
                 yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
             elif each.count() and each.role != "between":
-                is_there = each.table() and not struct.on_device()
+                is_there = each.is_table() and not struct.on_device()
                 yield from () if is_there else (f"{INDENT}{self._fill(each)}",)
         yield f"{INDENT}return 0;"
         yield "}"
@@ -237,7 +237,7 @@ class SessionText:
     def _tables(self) -> Iterator[str]:
         """The numbers of the text that do not follow from one of them."""
         for each in self.struct.kept:
-            if isinstance(each.fill, tuple) and (each.table() or 1 < len(each.fill)):
+            if isinstance(each.fill, tuple) and (each.is_table() or 1 < len(each.fill)):
                 numbers = [literal(value, each.dtype) for value in each.fill]
                 if len(numbers) < each.count():
                     numbers *= each.count()
@@ -262,10 +262,10 @@ class SessionText:
             suffix = "_f64" if dtype == "f64" else ""
             words |= {"path": json.dumps(fill.path), "hash": fill.hash, "suffix": suffix}
             return self.fills["uniform"].format(**words, bound=f"{fill.bound.hex()}f")
-        if not each.number() and (each.table() or 1 < len(fill)):
+        if not each.is_field() and (each.is_table() or 1 < len(fill)):
             return self.fills["table"].format(**words, table=self._table(each))
-        zero = not each.number() and str(fill[0]) in ("0", "0.0")
-        kind = "number" if each.number() else "zeros" if zero else "equal"
+        zero = not each.is_field() and str(fill[0]) in ("0", "0.0")
+        kind = "number" if each.is_field() else "zeros" if zero else "equal"
         return self.fills[kind].format(**words, number=literal(fill[0], dtype))
 
     def _running(self) -> Iterator[str]:
@@ -304,12 +304,12 @@ class SessionText:
     def _stages(self) -> Iterator[str]:
         """The stages of a run, with what is copied and summed after each."""
         session = self.session
-        count = sum(each.goes_on for stage in session.stages for each in stage.run.sums)
+        count = sum(each.overlaps for stage in session.stages for each in stage.run.sums)
         if count:
             yield f"{INDENT}struct begun_sum begun_sums[{count}];"
         going = 0
         for number, stage in enumerate(session.stages, 1):
-            if stage.run.ends:
+            if stage.run.ends_sums:
                 yield f"{INDENT}end_sums(begun_sums, {going});"
                 going = 0
             yield sizes_of(stage, number)
@@ -325,7 +325,7 @@ class SessionText:
                 yield f"{INDENT}if (status != 0) return status;"
             for each in stage.run.sums:
                 yield from self._sum(each, going)
-                going += each.goes_on
+                going += each.overlaps
 
     def _called(self, stage: Stage, number: int) -> str:
         """The call of the function of a stage."""
@@ -346,7 +346,7 @@ class SessionText:
         if each.others:
             yield f"{INDENT}memset({words[0]}, 0, {BYTES[each.dtype] * self._count(each)});"
             yield wrapped(f"{INDENT}sum_over_others(", words, ");")
-        elif each.goes_on:
+        elif each.overlaps:
             yield f"{INDENT}begin_sum({', '.join([f'&begun_sums[{going}]', *words])});"
         else:
             yield f"{INDENT}sum_over_ranks({', '.join(words)});"
@@ -368,7 +368,9 @@ class SessionText:
 
     def _kept(self, each: KeptTensor) -> str:
         """The argument for a tensor that is kept."""
-        return self._table(each) if each.table() else f"{'&' * each.number()}model->{each.name}"
+        return (
+            self._table(each) if each.is_table() else f"{'&' * each.is_field()}model->{each.name}"
+        )
 
     def _count(self, summed: RankSum) -> int:
         """The number of elements of a rank that are summed at once."""
@@ -424,7 +426,7 @@ class SessionText:
 
 
 def _field(each: KeptTensor) -> str:
-    if each.number():
+    if each.is_field():
         return f"{INDENT}{C_TYPES[each.dtype]} {each.name};"
     extents = ", ".join(map(str, each.dims))
     return f"{INDENT}{C_TYPES[each.dtype]} *{each.name}; /* {each.path}: {each.dtype}[{extents}] */"

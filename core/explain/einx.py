@@ -200,10 +200,10 @@ def _index_expression(form: einx.Form, solved: FusedOperation) -> str | None:
     kept = set(output) <= set("".join(given))
     if op.kind == "id" and len(given) == 1 and set(output) == set(given[0]):
         return f"{given[0]}~{output}"
-    if op.kind == "reduce" and op.means in OPS and kept and len(output) < len(given[0]):
-        return f"{op.means}{given[0]}~{output}"
-    if op.kind == "elementwise" and len(given) == 2 and op.means in BETWEEN and kept:
-        return f"{given[0]}{BETWEEN[op.means]}{given[1]}~{output}"
+    if op.kind == "reduce" and op.meaning in OPS and kept and len(output) < len(given[0]):
+        return f"{op.meaning}{given[0]}~{output}"
+    if op.kind == "elementwise" and len(given) == 2 and op.meaning in BETWEEN and kept:
+        return f"{given[0]}{BETWEEN[op.meaning]}{given[1]}~{output}"
     if op.kind == "dot" and len(given) == 2 and kept:
         both = "".join(dict.fromkeys(given[0].strip(".") + given[1].strip(".")))
         return (

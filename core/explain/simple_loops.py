@@ -356,7 +356,7 @@ class _Simple(KernelLoops):
         started = part[0].variables() if (part := loop.part()) else ()
         stem = self.kernel.names[loop.variable].rstrip("0123456789")
 
-        def goes_on(v: int) -> bool:
+        def overlaps(v: int) -> bool:
             """Whether the loop is over what another one leaves between two of its steps."""
             together = any(
                 part.coefficient(v) * step == whole * part.coefficient(loop.variable) != 0
@@ -364,7 +364,7 @@ class _Simple(KernelLoops):
             )
             return self.steps[v] == whole != step and (together or stem == self.kernel.names[v])
 
-        outer = [v for v in self.letters if v in started or goes_on(v)]
+        outer = [v for v in self.letters if v in started or overlaps(v)]
         return outer if outer and outer[0] in self.whole else []
 
     def _end(self, number: int) -> str:

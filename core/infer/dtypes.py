@@ -98,7 +98,7 @@ def _meeting(dtypes: Sequence[str | None]) -> str | None:
     return reduce(lambda one, other: join(one or "", other or "") or one, numbers)
 
 
-def rising_types(
+def widened_types(
     graph: Graph,
     projections: Mapping[int, Sequence[Projection]],
     inputs: Mapping[int, str | None],

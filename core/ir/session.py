@@ -29,30 +29,30 @@ class RankSum:
     """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
 
     ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
-    parts of one rank; without them the sum over all ranks takes the place of the parts. A sum that ``goes_on`` may do
-    so while the next stages run.
+    parts of one rank; without them the sum over all ranks takes the place of the parts. A sum that ``overlaps`` goes on
+    while the next stages run.
     """
 
     dtype: str
     parts: tuple[str, ...]
     others: tuple[str, ...]
     room: str
-    goes_on: bool = False
+    overlaps: bool = False
 
 
 @record
 class RunStage:
     """A part of a run, a program of its own: what its inputs and its outputs are called, then what is done with these.
 
-    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here. Where it ``ends`` sums,
-    all that go on do so before it.
+    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here. With
+    ``ends_sums``, all sums that go on end before it begins.
     """
 
     program: Shaped
     arguments: tuple[str, ...]
     copies: tuple[tuple[str, str], ...]
     sums: tuple[RankSum, ...]
-    ends: bool = False
+    ends_sums: bool = False
 
 
 Between = dict[str, tuple[str, tuple[int, ...]]]
@@ -98,11 +98,11 @@ class KeptTensor:
         """The number of bytes that the elements take."""
         return self.count() * BYTES[self.dtype]
 
-    def table(self) -> bool:
+    def is_table(self) -> bool:
         """Whether its values are a table of the C file, which a run on the host reads where it is."""
         return self.role == "constant"
 
-    def number(self) -> bool:
+    def is_field(self) -> bool:
         """Whether it is a field of the struct itself."""
         return self.role in ("setting", "ranks")
 

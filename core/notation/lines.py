@@ -58,8 +58,8 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
         if code:
             begin = start + len(line) - len(line.lstrip(BLANKS))
             end = begin + len(code)
-            goes_on = depth or continues or code.startswith(COMBINATORS)
-            if bounds and goes_on and not _begins_anew(code, is_function):
+            overlaps = depth or continues or code.startswith(COMBINATORS)
+            if bounds and overlaps and not _begins_anew(code, is_function):
                 bounds[-1] = (bounds[-1][0], end)
             else:
                 bounds.append((begin, end))
@@ -107,12 +107,12 @@ def divided(
     close: int,
     *,
     by_lines: bool = True,
-    goes_on: str = UNFINISHED,
+    overlaps: str = UNFINISHED,
     calls: bool = False,
 ) -> list[Reader]:
     """The text from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken.
 
-    What ends as in ``goes_on`` goes on in the next line. With ``calls``, a quote may be single behind a parenthesis.
+    What ends as in ``overlaps`` goes on in the next line. With ``calls``, a quote may be single behind a parenthesis.
     """
     bounds: list[tuple[int, int]] = []
     begin, depth, quote = reader.pos, 0, ""
@@ -126,7 +126,7 @@ def divided(
         ends = at == close or (not depth and (c == ";" or (c == "\n" and by_lines)))
         depth += (c in "([{") - (c in ")]}")
         code = reader.text[begin:at].strip(BLANKS) if ends else ""
-        if not ends or (c == "\n" and re.search(goes_on, code)):
+        if not ends or (c == "\n" and re.search(overlaps, code)):
             continue
         if code:
             first = reader.past(BLANKS, begin)

@@ -184,11 +184,13 @@ def _overlapped(stages: Sequence[RunStage]) -> tuple[RunStage, ...]:
         ends = any(_reads(stage, each) for each in going) or (after is None and bool(going))
         going = [] if ends else going
         sums = tuple(
-            replace(each, goes_on=after is not None and not each.others and not _reads(after, each))
+            replace(
+                each, overlaps=after is not None and not each.others and not _reads(after, each)
+            )
             for each in stage.sums
         )
-        going += [each for each in sums if each.goes_on]
-        run.append(replace(stage, sums=sums, ends=ends))
+        going += [each for each in sums if each.overlaps]
+        run.append(replace(stage, sums=sums, ends_sums=ends))
     return tuple(run)
 
 

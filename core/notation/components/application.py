@@ -248,7 +248,7 @@ def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> syntax.Blo
         span, help_line = reader.span(start, start + 1), "a block ends in `}`: `{ y = f(x); y }`"
         raise NotationError("E0110", "this brace is never closed", span, help_line)
     reader.take(start + 1, right=True)
-    parts = divided(reader, close, goes_on=UNFINISHED, calls=True)
+    parts = divided(reader, close, overlaps=UNFINISHED, calls=True)
     reader.take(close + 1, left=True)
     if not parts or BINDS.match(parts[-1].text, parts[-1].pos, parts[-1].end):
         span = reader.span(close, close + 1)

@@ -49,27 +49,22 @@ def computed(
         case "elementwise":
             return _elementwise(b, op, operands, target)
         case "reduce":
-            return _spread(b, _reduced(b, op, operands[0], target), target)
+            return b.copied(_reduced(b, op, operands[0], target), target)
         case "dot":
-            return _spread(b, _contracted(b, operands, target), target)
+            return b.copied(_contracted(b, operands, target), target)
         case "preserve":
             return _preserved(b, op, operands[0], target, options)
         case "argument":
             return _argument(b, op, operands[0], target)
         case "get":
-            return _got(b, operands, target)
+            return _get(b, operands, target)
         case "set":
-            return _stored(b, op, operands, target)
+            return _set(b, op, operands, target)
         case "map":
             raise AssertionError(op)
 
 
-def _spread(b: EinxBuilder, tensor: LeafTensor, target: Sequence[LeafDimension]) -> LeafTensor:
-    """A result with the axes that only the output has."""
-    return b.copied(tensor, target)
-
-
-def _have(target: Sequence[LeafDimension], *operands: LeafTensor) -> list[LeafDimension]:
+def _leaves_of(target: Sequence[LeafDimension], *operands: LeafTensor) -> list[LeafDimension]:
     """The leaves of the output that operands have, in its order."""
     keys = {leaf.key for each in operands for leaf in each.leaves}
     return [leaf for leaf in target if leaf.key in keys]
@@ -84,13 +79,13 @@ def _elementwise(
     keys = [leaf.key for leaf in target]
     read = [b.kept(each, keys) for each in operands]
     terms: list[Scalar] = [Operand(n) for n in range(len(read))]
-    if op.means == "where":
+    if op.meaning == "where":
         return b.assign(target, read, Apply("where", tuple(terms)))
-    if len(terms) == 1 and op.means in ("and", "or"):
+    if len(terms) == 1 and op.meaning in ("and", "or"):
         return b.assign(target, read, Apply("truth", (terms[0],)))
-    if op.means == "logaddexp" and 1 < len(terms):
+    if op.meaning == "logaddexp" and 1 < len(terms):
         return _log_added(b, read, target)
-    return b.assign(target, read, folded(op.means, terms))
+    return b.assign(target, read, folded(op.meaning, terms))
 
 
 def _log_added(
@@ -120,19 +115,19 @@ def _reduced(
     """One of the reductions, of the axes in brackets."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
     b.kept(x, [leaf.key for leaf in (*target, *marked)])
-    kept = _have(target, x)
-    match op.means:
+    kept = _leaves_of(target, x)
+    match op.meaning:
         case "mean":
             return _mean(b, x, kept, marked)
         case "var" | "std":
-            return _variance(b, x, kept, marked, op.means == "std")
+            return _variance(b, x, kept, marked, op.meaning == "std")
         case "logsumexp":
             return _log_sum(b, x, kept, marked)
         case "count_nonzero":
             counts = Convert(Apply("neq", (Operand(0), Constant(0))), "i64")
             return _folded(b, x, kept, marked, "+", counts)
         case _:
-            return _folded(b, x, kept, marked, op.means, Operand(0))
+            return _folded(b, x, kept, marked, op.meaning, Operand(0))
 
 
 def _folded(
@@ -152,7 +147,7 @@ def _folded(
     return b.assign(kept, [x, *others], scalar)
 
 
-def _over(b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension]) -> LeafTensor:
+def _averaged(b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension]) -> LeafTensor:
     """A sum divided by how many elements it has."""
 
     def scalar(number: Mapping[str, int]) -> Scalar:
@@ -169,7 +164,7 @@ def _over(b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension]) ->
 def _mean(
     b: EinxBuilder, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
 ) -> LeafTensor:
-    return _over(b, _folded(b, x, kept, marked, "+", Operand(0)), marked)
+    return _averaged(b, _folded(b, x, kept, marked, "+", Operand(0)), marked)
 
 
 def _variance(
@@ -183,7 +178,7 @@ def _variance(
     mean = _mean(b, x, kept, marked)
     difference = Apply("sub", (Operand(0), Operand(1)))
     squares = _folded(b, x, kept, marked, "+", Apply("square", (difference,)), mean)
-    variance = _over(b, squares, marked)
+    variance = _averaged(b, squares, marked)
     return b.assign(kept, [variance], Apply("sqrt", (Operand(0),))) if root else variance
 
 
@@ -202,7 +197,7 @@ def _contracted(
 ) -> LeafTensor:
     """Products, two tensors at a time; an axis is summed as soon as no later tensor has it."""
     kept = {leaf.key for leaf in target}
-    plain = [_plain(each) for each in operands]
+    plain = [_by_name(each) for each in operands]
     result = plain[0]
     for n, other in enumerate(plain[1:], 1):
         later = kept | {leaf.key for each in plain[n + 1 :] for leaf in each.leaves}
@@ -219,7 +214,7 @@ def _contracted(
     return result
 
 
-def _plain(tensor: LeafTensor) -> LeafTensor:
+def _by_name(tensor: LeafTensor) -> LeafTensor:
     """An operand of a product: axes in brackets are those of their names."""
     leaves = tuple(replace(leaf, key=leaf.name or leaf.key) for leaf in tensor.leaves)
     return LeafTensor(tensor.value, leaves)
@@ -238,16 +233,16 @@ def _preserved(
     target = _renamed(x, target)
     marked = [leaf for leaf in x.leaves if leaf.marked]
     b.kept(x, [leaf.key for leaf in (*target, *marked)])
-    match op.means:
+    match op.meaning:
         case "softmax" | "log_softmax":
-            preserved = _softmax(b, x, target, marked, op.means == "log_softmax")
+            preserved = _softmax(b, x, target, marked, op.meaning == "log_softmax")
         case "flip":
-            preserved = _moved(b, x, target, [(leaf, None) for leaf in marked])
+            preserved = _from_other_places(b, x, target, [(leaf, None) for leaf in marked])
         case "sort" | "argsort":
             preserved = _sorted(b, op, x, marked)
         case _:
-            preserved = _moved(b, x, target, _shifts(b, marked, options["shift"]))
-    return _spread(b, preserved, target)
+            preserved = _from_other_places(b, x, target, _shifts(b, marked, options["shift"]))
+    return b.copied(preserved, target)
 
 
 def _renamed(x: LeafTensor, target: Sequence[LeafDimension]) -> list[LeafDimension]:
@@ -269,7 +264,8 @@ def _softmax(
     marked: Sequence[LeafDimension],
     log: bool,
 ) -> LeafTensor:
-    common, kept = _have(target, x), [leaf for leaf in _have(target, x) if not leaf.marked]
+    common = _leaves_of(target, x)
+    kept = [leaf for leaf in common if not leaf.marked]
     most = _folded(b, x, kept, marked, ">", Operand(0))
     shifted = b.assign(common, [x, most], Apply("sub", (Operand(0), Operand(1))))
     powers = b.assign(common, [shifted], Apply("exp", (Operand(0),)))
@@ -303,7 +299,7 @@ def _sorted(
     places = b.assign(x.leaves, [], lambda n: Position(axis_index(n[axis.key])))
     moved = LeafTensor(places.value, again.leaves)
     order = b.scattered(places, [(axis, ranked)], moved, Operand(1), None)
-    return order if op.means == "argsort" else b.looked_up(x.leaves, again, [(other, order)])
+    return order if op.meaning == "argsort" else b.looked_up(x.leaves, again, [(other, order)])
 
 
 def _before(axis: int, other: int) -> Scalar:
@@ -329,7 +325,7 @@ def _shifts(
     return list(zip(marked, shifts, strict=True))
 
 
-def _moved(
+def _from_other_places(
     b: EinxBuilder,
     x: LeafTensor,
     target: Sequence[LeafDimension],
@@ -351,7 +347,7 @@ def _moved(
             return Apply("sub", (before, Apply("mul", (turns, extent))))
 
         places[leaf.key] = b.assign([leaf], [], place)
-    return _gathered(b, x, _have(target, x), places)
+    return _gathered(b, x, _leaves_of(target, x), places)
 
 
 def _gathered(
@@ -377,14 +373,14 @@ def _argument(
     """The place of the first extreme: a coordinate per axis in brackets, along one axis of the output or none."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
     along = [leaf for leaf in target if leaf.marked]
-    kept = [leaf for leaf in _have(target, x) if not leaf.marked]
+    kept = [leaf for leaf in _leaves_of(target, x) if not leaf.marked]
     b.kept(x, [leaf.key for leaf in (*kept, *marked)])
-    most = b.assign(kept, [x], Operand(0), Fold(op.means, tuple(marked)))
+    most = b.assign(kept, [x], Operand(0), Fold(op.meaning, tuple(marked)))
     indices: list[LeafTensor] = []
     while len(indices) < len(marked):
-        indices.append(_first(b, x, most, kept, marked, indices))
+        indices.append(_first_position(b, x, most, kept, marked, indices))
     if not along:
-        return _spread(b, indices[0], target)
+        return b.copied(indices[0], target)
     (axis,) = along
 
     def scalar(number: Mapping[str, int]) -> Scalar:
@@ -395,10 +391,10 @@ def _argument(
         return chosen
 
     both = [leaf for leaf in target if leaf.marked or leaf in kept]
-    return _spread(b, b.assign(both, indices, scalar), target)
+    return b.copied(b.assign(both, indices, scalar), target)
 
 
-def _first(
+def _first_position(
     b: EinxBuilder,
     x: LeafTensor,
     most: LeafTensor,
@@ -447,24 +443,24 @@ def _pairs(
     return list(zip((leaf for leaf in x.leaves if leaf.marked), places, strict=True))
 
 
-def _got(
+def _get(
     b: EinxBuilder, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
 ) -> LeafTensor:
     x, *coordinates = operands
     keys = [leaf.key for leaf in target]
     for each in operands:
         b.kept(each, [*keys, *(leaf.key for leaf in each.leaves if leaf.marked)])
-    common = _have(target, *operands)
-    return _spread(b, b.looked_up(common, x, _pairs(x, coordinates, b)), target)
+    common = _leaves_of(target, *operands)
+    return b.copied(b.looked_up(common, x, _pairs(x, coordinates, b)), target)
 
 
-def _stored(
+def _set(
     b: EinxBuilder, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
 ) -> LeafTensor:
     x, *coordinates, updates = operands
     pairs = _pairs(x, coordinates, b)
     scalar: Scalar = Operand(len(pairs))
-    if op.means == "sub":
+    if op.meaning == "sub":
         scalar = Apply("neg", (scalar,))
-    stored = b.scattered(x, pairs, updates, scalar, None if op.means == "copy" else "+")
-    return _spread(b, stored, _renamed(x, target))
+    stored = b.scattered(x, pairs, updates, scalar, None if op.meaning == "copy" else "+")
+    return b.copied(stored, _renamed(x, target))

@@ -185,7 +185,7 @@ class InC:
             for each in session.struct.kept:
                 if each.role == role and role != "constant":
                     kind = np.ctypeslib.as_ctypes_type(NUMPY_TYPES[each.dtype])
-                    fields.append((each.name, kind if each.number() else ctypes.c_void_p))
+                    fields.append((each.name, kind if each.is_field() else ctypes.c_void_p))
         fields += [(name, ctypes.c_uint64) for name in ("seed", *session.struct.counters)]
         fields += [(each.next, ctypes.c_void_p) for each in session.struct.kept if each.next]
         between = [each.name for each in session.struct.kept if each.role == "between"]

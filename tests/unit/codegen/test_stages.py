@@ -92,9 +92,11 @@ def test_gradients_come_last_layer_first(tmp_path: Path) -> None:
     assert layers == [3, 2]
     assert names[:2] == ["c_grad_merge", "v_grad_merge"]
     assert names[-1] == "w_grad_merge"
-    going = [each.goes_on for stage in session.stages for each in stage.run.sums if not each.others]
+    going = [
+        each.overlaps for stage in session.stages for each in stage.run.sums if not each.others
+    ]
     assert going == [True] * (len(going) - 1) + [False], "the last is waited for at once"
-    assert [stage.run.ends for stage in session.stages] == [False] * len(going) + [True]
+    assert [stage.run.ends_sums for stage in session.stages] == [False] * len(going) + [True]
 
 
 def test_a_bucket_has_as_many_bytes_as_are_asked_for(tmp_path: Path) -> None:
