@@ -12,7 +12,7 @@ import numpy as np
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.exported_names import exported_name, renamed_words
-from ilang.codegen.project.structs import Guest, groups
+from ilang.codegen.project.structs import StructMember, groups
 from ilang.codegen.session.function import Function
 from ilang.codegen.session.initial import initial
 from ilang.codegen.session.model import DEFAULTS, Model, Options, rows_of
@@ -152,7 +152,9 @@ def exported(
     """
     alone = [each for each in definitions if _keeps_nothing(each)]
     grouped = groups([each for each in definitions if each not in alone])
-    sessions = [each for group in grouped for each in _Together(group, machine, prefix).exported()]
+    sessions = [
+        each for group in grouped for each in _SharedStruct(group, machine, prefix).exported()
+    ]
     return [_function(each, machine, prefix) for each in alone], sessions
 
 
@@ -169,13 +171,13 @@ def _keeps_nothing(solved: SolvedDefinition) -> bool:
     return not kinds and all(result.role == "return" for result in solved.results)
 
 
-class _Together:
+class _SharedStruct:
     """The sessions of one struct, and the names of all of it."""
 
-    def __init__(self, group: Sequence[Guest], machine: Machine, prefix: str) -> None:
+    def __init__(self, group: Sequence[StructMember], machine: Machine, prefix: str) -> None:
         self.machine = machine
         self.prefix = prefix
-        exports = [_Export(guest, self) for guest in group]
+        exports = [_Export(member, self) for member in group]
         taken = {name for each in exports for name in each.taken}
         self.names = CNames((*FIELDS, *taken))
         self.sessions = exports
@@ -184,7 +186,7 @@ class _Together:
 
     def exported(self) -> list[EmittedSession]:
         """All of them, the one that begins the struct first."""
-        drafts = [each.drafted() for each in self.sessions]
+        drafts = [each.draft() for each in self.sessions]
         stages = tuple(stage for session in drafts for stage in session.stages)
         counters = tuple(session.counter for session in drafts)
         name = self.sessions[0].name
@@ -218,10 +220,10 @@ class _Together:
 class _Export(RunBuilder):
     """The run of a session, and the names of what it keeps."""
 
-    def __init__(self, guest: Guest, together: _Together) -> None:
-        self.solved, self.owner_path = guest
-        self.together = together
-        self.wanted = exported_name(self.solved.name, together.prefix)
+    def __init__(self, member: StructMember, struct: _SharedStruct) -> None:
+        self.solved, self.owner_path = member
+        self.struct = struct
+        self.wanted = exported_name(self.solved.name, struct.prefix)
         self.name = function_identifier(self.wanted)
         shaped = replace(self.solved.shaped(), name=f"{self.name}_arrays")
         super().__init__(self.solved, shaped)
@@ -237,22 +239,22 @@ class _Export(RunBuilder):
         self.returned = {path: names.of("out" if alone else f"out{path}") for path in returned}
         self.taken = (*sizes, self.name, *parts, *self.given.values(), *self.returned.values())
 
-    def drafted(self) -> EmittedSession:
+    def draft(self) -> EmittedSession:
         """The session, its struct unfinished."""
-        together = self.together
-        is_first = self is together.sessions[0]
-        counter = "runs" if is_first else together.names.of(f"{self.solved.name}_runs")
-        run = self.run(self.given, self.returned, together.machine.bucket_bytes)
-        together.kept |= {each.name: each for each in run.kept if each.role == "between"}
+        struct = self.struct
+        is_first = self is struct.sessions[0]
+        counter = "runs" if is_first else struct.names.of(f"{self.solved.name}_runs")
+        run = self.run(self.given, self.returned, struct.machine.bucket_bytes)
+        struct.kept |= {each.name: each for each in run.kept if each.role == "between"}
         return EmittedSession(
             self.name,
             self.solved.name,
-            tuple(_lowered(each, together.machine) for each in run.stages),
+            tuple(_lowered(each, struct.machine) for each in run.stages),
             run.kept,
             run.inputs,
             run.outputs,
             run.tensors,
-            Struct(self.name, together.machine, (), (), ()),
+            Struct(self.name, struct.machine, (), (), ()),
             counter,
             tuple(self._renamed(run.kept)),
         )
@@ -267,7 +269,7 @@ class _Export(RunBuilder):
 
     def name_of(self, path: str) -> str:
         """A name in the struct."""
-        return self.together.names.of(path)
+        return self.struct.names.of(path)
 
     def keep(self, tensor: KeptTensor, cell: Stored | None, is_written: bool) -> KeptTensor:
         """A tensor of the struct, the same as that of a parameter or of its gradient in the session that begins it."""
@@ -280,7 +282,7 @@ class _Export(RunBuilder):
             of = self.owner_path.get(tensor.path.removesuffix(".grad"))
             same = f"{of}.grad" if of else ""
         filled = tensor if cell is None else replace(tensor, fill=self._fill(cell, tensor))
-        return self.together.keep(filled, same, is_written, self.solved.name)
+        return self.struct.keep(filled, same, is_written, self.solved.name)
 
     def _fill(self, cell: Stored, tensor: KeptTensor) -> Uniform | Numbers:
         """The values that a tensor begins with."""

@@ -1,4 +1,4 @@
-"""Sessions of a project that keep their parameters together: those that would be one session's in Python.
+"""Sessions of a project that keep their parameters shared_struct: those that would be one session's in Python.
 
 Example: ``step`` trains ``mlp.w`` and ``mlp.b``, and ``mlp`` alone has ``w`` and ``b``, of the same places in the text:
     the struct is that of ``step``, and ``mlp`` runs on it, with ``w`` for ``mlp.w``
@@ -12,11 +12,11 @@ from ilang.codegen.session.sharing import matched
 from ilang.codegen.session.solved import SolvedDefinition
 from ilang.core.diagnostic import DataError
 
-Guest = tuple[SolvedDefinition, Mapping[str, str]]
+StructMember = tuple[SolvedDefinition, Mapping[str, str]]
 """A definition in a struct, and its parameters by path, each with its path in the session that begins the struct."""
 
 
-def groups(definitions: Sequence[SolvedDefinition]) -> list[list[Guest]]:
+def groups(definitions: Sequence[SolvedDefinition]) -> list[list[StructMember]]:
     """Definitions by struct, in each first the one that begins it.
 
     The first one has all parameters of the others; of several that do, it is the one that changes most of them.
@@ -24,7 +24,7 @@ def groups(definitions: Sequence[SolvedDefinition]) -> list[list[Guest]]:
     the text has them in one place; then their shapes and types have to be equal, too.
     """
     by_size = sorted(definitions, key=_keeps, reverse=True)
-    grouped: list[list[Guest]] = []
+    grouped: list[list[StructMember]] = []
     for each in by_size:
         for group in grouped:
             paths = _paths(each, group[0][0])
@@ -41,9 +41,9 @@ def _keeps(one: SolvedDefinition) -> tuple[int, int]:
     return len(_parameters(one)), sum(each.role == "parameter" for each in one.results)
 
 
-def _paths(guest: SolvedDefinition, host: SolvedDefinition) -> Mapping[str, str] | None:
+def _paths(member: SolvedDefinition, host: SolvedDefinition) -> Mapping[str, str] | None:
     """The parameters of a definition by path, with their paths in another; None if that does not have all of them."""
-    wanted, given = _parameters(guest), _parameters(host)
+    wanted, given = _parameters(member), _parameters(host)
     try:
         paths = matched(list(wanted), list(given))
     except DataError:

@@ -317,7 +317,7 @@ Count = tuple[int, Extent]
 
 
 @record
-class Wish:
+class LaunchRequest:
     """Blocks and threads that a person asked for, by role or position: the expression, and the place that says so."""
 
     asked: Asked
@@ -347,7 +347,7 @@ class Kernel:
 
     ``names`` names the loop variables, ``locals`` has the scalar variables; ``comments`` say what it computes, in the
     user's words, one line per assignment with its schedule, where it is called first. ``outline`` says what its
-    function takes, ``wishes`` which blocks and threads a person asked for: what cannot be is refused. In a ``narrow``
+    function takes, ``requests`` which blocks and threads a person asked for: what cannot be is refused. In a ``narrow``
     one 32 bits are enough for variables of loops whose iterations are known; for all indices where each product of the
     sizes of one of ``spans`` is below what the device says, which only fixed ones are where there are none. ``spans``
     is None where that is not known. Where one of the sizes that it ``needs`` is 0, it changes nothing.
@@ -359,7 +359,7 @@ class Kernel:
     locals: tuple[Variable, ...]
     comments: tuple[str, ...]
     outline: Outline | None = None
-    wishes: tuple[Wish, ...] = ()
+    requests: tuple[LaunchRequest, ...] = ()
     narrow: bool = False
     spans: tuple[tuple[int, ...], ...] | None = None
     needs: tuple[int, ...] = ()

@@ -75,9 +75,9 @@ class _Form:
         """The form of a kernel."""
         body = self._block(kernel.body)
         locals_ = tuple((local.lanes, local.wrapping, local.ordered) for local in kernel.locals)
-        wishes = tuple((wish.asked, wish.text) for wish in kernel.wishes)
+        requests = tuple((request.asked, request.text) for request in kernel.requests)
         extents = tuple(self.extents[size].fixed for size in self.sizes)
-        return (body, tuple(self.memory), extents, len(kernel.names), locals_, wishes)
+        return (body, tuple(self.memory), extents, len(kernel.names), locals_, requests)
 
     def _buffer(self, number: BufferId) -> int:
         known = self.buffers.get(number)

@@ -41,7 +41,7 @@ from ilang.core.passes.einx.bodies import computed
 from ilang.core.passes.einx.building import EinxBuilder, LeafTensor, dimensions, joined, parts
 from ilang.core.passes.einx.ellipses import repeat
 from ilang.core.passes.einx.fusing import FusedOperation, fuse
-from ilang.core.passes.einx.mapping import Along
+from ilang.core.passes.einx.mapping import BatchedProgram
 from ilang.core.passes.kernels import kernel_annotations, kernel_outputs, with_ranks
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -328,7 +328,7 @@ class _Expansion:
         if rank is not None and rank != len(marked):
             output = solved.outputs[node.output]
             raise MeaningError("E0226", *_wrong_rank(op, "gives", rank, len(marked), output))
-        run = Along(b, program, along)
+        run = BatchedProgram(b, program, along)
         value, first = run.run(tensors, node.output)
         self.written += run.annotations(-1 - len(self.written))
         result = LeafTensor(value, (*first, *marked))

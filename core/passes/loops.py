@@ -202,7 +202,7 @@ class Loops:
             bodies.append(tuple(inside.block))
         scope.block.append(kernel.If(within, bodies[0], bodies[1]))
 
-    def _count(
+    def _add_step(
         self, frame: Frame, body: Block, step: kernel.Store | kernel.Change | kernel.Define
     ) -> None:
         """Add what an iteration does, where the guards of the assignment hold."""

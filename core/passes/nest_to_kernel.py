@@ -105,15 +105,15 @@ class _Lowering(OnlineReductions):
             tuple(self.names),
             tuple(self.locals),
             tuple(self.comments),
-            wishes=tuple(self._wishes(group)),
+            requests=tuple(self._requests(group)),
         )
 
-    def _wishes(self, group: Group) -> Iterator[kernel.Wish]:
+    def _requests(self, group: Group) -> Iterator[kernel.LaunchRequest]:
         """The blocks and threads that a person asked for."""
         for value in dict.fromkeys(instance.value for instance in group.plan.instances):
             node, nest = self.scheduled.assigned(value)
             if nest.asked and node.schedule is not None:
-                yield kernel.Wish(nest.asked, unscheduled(node), node.schedule.span)
+                yield kernel.LaunchRequest(nest.asked, unscheduled(node), node.schedule.span)
 
     def _roots(
         self,
@@ -181,7 +181,7 @@ class _Lowering(OnlineReductions):
         elif reduced:
             yield from self._reduction(frame, scope, loops[leading:])
         elif node.acc is None:
-            self._count(frame, scope.block, self._written(frame, self._value(frame)))
+            self._add_step(frame, scope.block, self._written(frame, self._value(frame)))
         else:
             self._accumulate(frame, scope.block)
         for loop in reversed(opened):
@@ -227,7 +227,7 @@ class _Lowering(OnlineReductions):
         index = tuple(self._indexed(frame, part) for part in frame.node.target)
         held = Load(frame.place.buffer, index, frame.node.acc_dtype)
         value = self._accumulated(frame, held)
-        self._count(frame, block, kernel.Store(frame.place.buffer, index, value))
+        self._add_step(frame, block, kernel.Store(frame.place.buffer, index, value))
 
     def _comment(self, frame: Frame) -> None:
         line = f"{unscheduled(frame.node)}  {schedule_text(frame.node, frame.nest)}"
@@ -287,7 +287,7 @@ class _Lowering(OnlineReductions):
             self.frames[frame.instance] = frame
             yield self._assignment(frame, site)
             site.places[source.instance] = frame.place
-        reader.staged[read] = seen(site.places[source.instance], source)
+        reader.staged[read] = as_read(site.places[source.instance], source)
         self._doubled(reader, number)
 
     def _doubled(self, reader: Frame, number: int) -> None:
@@ -378,7 +378,7 @@ class _Lowering(OnlineReductions):
         return Select(within, load, Constant(0, tensor.dtype), tensor.dtype) if within else load
 
 
-def seen(place: Place, source: StagedSource) -> Place:
+def as_read(place: Place, source: StagedSource) -> Place:
     """A place as its reader sees it: intervals by the reader's own loops below the place."""
 
     def walked(entry: int | Loop | LoopSteps) -> int | Loop | LoopSteps:

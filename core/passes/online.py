@@ -168,14 +168,14 @@ class OnlineReductions(Reductions):
 
         def step(body: Block) -> None:
             more = self._accumulated(frame, self._held(frame, kept.place, kept.dtype))
-            self._count(frame, body, self._changed(frame, kept.place, more))
+            self._add_step(frame, body, self._changed(frame, kept.place, more))
             if kept.odd is not None:
                 value = converted(self._value(frame), kept.dtype)
                 huge: Scalar = Apply("mul", (value, Constant(INFINITY, kept.dtype)), kept.dtype)
                 within = self._guarded(frame, self.plan.online[frame.instance].divided)
                 huge = Select(within, huge, value, kept.dtype) if within else huge
                 odd = Apply("add", (self._held(frame, kept.odd, kept.dtype), huge), kept.dtype)
-                self._count(frame, body, self._changed(frame, kept.odd, odd))
+                self._add_step(frame, body, self._changed(frame, kept.odd, odd))
 
         return step
 

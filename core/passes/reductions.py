@@ -82,7 +82,7 @@ class Reductions(Runs, ABC):
         acc = self._accumulator("acc" if use is None else "part", frame, dtype, scope.block)
 
         def step(body: Block) -> None:
-            self._count(frame, body, kernel.Change(acc.variable, self._accumulated(frame, acc)))
+            self._add_step(frame, body, kernel.Change(acc.variable, self._accumulated(frame, acc)))
 
         def merge(body: Block, value: Scalar) -> None:
             merged = combined(frame.node, acc, converted(value, dtype))
@@ -282,7 +282,7 @@ class Reductions(Runs, ABC):
         def step(body: Block) -> None:
             held = element()
             acc = self._accumulated(frame, held, tile.dtype)
-            self._count(frame, body, kernel.Store(buffer, held.index, acc))
+            self._add_step(frame, body, kernel.Store(buffer, held.index, acc))
 
         around = scope
         for loop in tile.blocks:
@@ -398,7 +398,7 @@ class Reductions(Runs, ABC):
 
         def step(body: Block) -> None:
             acc = self._accumulated(frame, Load(buffer, at(), dtype))
-            self._count(frame, body, kernel.Store(buffer, at(), acc))
+            self._add_step(frame, body, kernel.Store(buffer, at(), acc))
 
         def finish(body: Block) -> None:
             finished(body, Load(buffer, at(), dtype))

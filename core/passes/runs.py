@@ -133,7 +133,7 @@ class Runs(Loops, ABC):
 
         def step(body: Block) -> None:
             value = self._accumulated(frame, held, held.dtype)
-            self._count(frame, body, kernel.Change(held.variable, value))
+            self._add_step(frame, body, kernel.Change(held.variable, value))
 
         yield from self._inside(frame, scope, core, step)
         use(scope.block, held)
@@ -145,7 +145,7 @@ class Runs(Loops, ABC):
         def step(body: Block) -> None:
             held = element()
             value = self._accumulated(frame, held, tile.dtype)
-            self._count(frame, body, kernel.Store(held.buffer, held.index, value))
+            self._add_step(frame, body, kernel.Store(held.buffer, held.index, value))
 
         yield from self._inside(frame, scope, [*tile.core, *tile.elements], step)
         self._over(frame, scope, list(tile.elements), lambda body: use(body, element()))

@@ -53,8 +53,8 @@ def online_plan(instances: Instances) -> Plan:
 
 
 @record
-class _Debt:
-    """The debt of a value to a partial reduction; its output ``axes`` there, conditions on axes of the value.
+class _Correction:
+    """The correction of a value to a partial reduction; its output ``axes`` there, conditions on axes of the value.
 
     The reduction has taken the element in where it meets what it ``needs``. The guards that stand after the operation
     that meets the reduction are ``live``: the value rests on it where they hold, and is 0 elsewhere. With those of a
@@ -67,8 +67,8 @@ class _Debt:
     known: tuple[Affine, ...] = ()
 
 
-Debts = dict[int, _Debt]
-"""The debts of a value, by the instance of the partial reduction."""
+Corrections = dict[int, _Correction]
+"""The corrections of a value, by the instance of the partial reduction."""
 
 
 @record
@@ -76,11 +76,11 @@ class _State:
     """The dependence of a value on partial reductions (see above)."""
 
     kind: str
-    shifts: Debts
-    divisors: Debts
+    shifts: Corrections
+    divisors: Corrections
     exact: bool = True
 
-    def all(self) -> Debts:
+    def all(self) -> Corrections:
         """Every partial reduction it depends on."""
         return {**self.shifts, **self.divisors}
 
@@ -125,22 +125,22 @@ class _OnlineAnalysis:
         if partial:
             self._check_partial(number)
             outputs = {axis: axis for axis in node.output_axes()}
-            self.states[number] = _State("raw", {}, {number: _Debt(outputs)})
+            self.states[number] = _State("raw", {}, {number: _Correction(outputs)})
         if partial or state is not None:
             self.running[number] = self._running(number, state or _State("raw", {}, {}))
 
     def _running(self, number: int, state: _State) -> OnlineReduction:
-        """The online reduction of a sum with these debts; the maxima among them are told that they scale it.
+        """The online reduction of a sum with these corrections; the maxima among them note that they scale it.
 
         Raises:
             ScheduleError: E0323 (nothing says what a quotient is where its divisor ends as 0).
         """
-        shifts, divisors = (self._links(number, debts) for debts in (state.shifts, state.divisors))
+        shifts, divisors = (self._links(number, fixes) for fixes in (state.shifts, state.divisors))
         for link in shifts:
             known, back = self.running[link.instance], Link(number, link.axes, link.live)
             self.running[link.instance] = replace(known, scales=(*known.scales, back))
-        bounds, debts = self._bounds(number), state.divisors.values()
-        summed = all(bounds.follows(need, debt.known) for debt in debts for need in debt.needs)
+        bounds, fixes = self._bounds(number), state.divisors.values()
+        summed = all(bounds.follows(need, fix.known) for fix in fixes for need in fix.needs)
         if state.shifts and not summed:  # in the end, the numerators may be 0 like their divisor
             why = "sums quotients of elements that are not behind the guards of their divisor"
             raise self._refused(number, state, why, next(iter(state.divisors)))
@@ -155,20 +155,20 @@ class _OnlineAnalysis:
             divided=() if exact else self._divided_where(number, state),
         )
 
-    def _links(self, number: int, debts: Debts) -> tuple[Link, ...]:
-        """The debts of a sum, with the rows that owe them.
+    def _links(self, number: int, fixes: Corrections) -> tuple[Link, ...]:
+        """The corrections of a sum, with the rows that need them.
 
         Raises:
             ScheduleError: E0323 (that is not said by conditions).
         """
         links = []
-        for instance, debt in debts.items():
-            rows = self._bounds(number).rows(debt.live) if debt.live else ()
+        for instance, fix in fixes.items():
+            rows = self._bounds(number).rows(fix.live) if fix.live else ()
             if rows is None:
                 text = unscheduled(self.instances.node(number))
                 why = f"which rows of {text} have an element inside all guards is not known"
                 raise unfinished(self.instances, instance, number, why)
-            links.append(Link(instance, debt.axes, rows))
+            links.append(Link(instance, fix.axes, rows))
         return tuple(links)
 
     def _divided_where(self, number: int, state: _State) -> tuple[Within, ...]:
@@ -177,7 +177,7 @@ class _OnlineAnalysis:
         Raises:
             ScheduleError: E0323 (those of two divisors stand behind different guards).
         """
-        one, *others = [debt.live for debt in state.divisors.values()]
+        one, *others = [fix.live for fix in state.divisors.values()]
         if any(set(other) != set(one) for other in others):
             raise self._refused(number, state, "sums quotients behind different guards")
         out = conditions(self.instances.node(number).guards)
@@ -231,15 +231,15 @@ class _OnlineAnalysis:
             plain &= None not in carried
             return tuple(each for each in carried if each is not None)
 
-        def carried(debts: Debts) -> Debts:
-            """Debts in the axes of the reader, under the guards of the read too."""
+        def carried(fixes: Corrections) -> Corrections:
+            """Corrections in the axes of the reader, under the guards of the read too."""
             nonlocal plain
             result = {}
-            for instance, debt in debts.items():
-                axes = {output: names[axis] for output, axis in debt.axes.items() if axis in names}
-                plain &= len(set(axes.values())) == len(debt.axes)
-                live, of = known(debt.live) + guards, known(debt.known) + guards
-                result[instance] = _Debt(axes, known(debt.needs), live, of)
+            for instance, fix in fixes.items():
+                axes = {output: names[axis] for output, axis in fix.axes.items() if axis in names}
+                plain &= len(set(axes.values())) == len(fix.axes)
+                live, of = known(fix.live) + guards, known(fix.known) + guards
+                result[instance] = _Correction(axes, known(fix.needs), live, of)
             return result
 
         result = _State(state.kind, carried(state.shifts), carried(state.divisors), state.exact)
@@ -321,11 +321,11 @@ class _OnlineAnalysis:
         )
 
     def _divided(self, number: int, scalar: Apply, states: list[_State | None]) -> _State:
-        """A quotient by a partial reduction: its numerator, and the divisor as a debt."""
+        """A quotient by a partial reduction: its numerator, and the divisor as a correction."""
         assert states[1] is not None
         instance = states[1].first()
         divisor = self.instances.node(instance)
-        exact, debts = False, states[1].divisors
+        exact, fixes = False, states[1].divisors
         if divisor.acc == "+":
             read = self._operand(number, scalar.arguments[0])
             node = None if read is None else self.instances.shaped.nodes[read.value]
@@ -338,8 +338,8 @@ class _OnlineAnalysis:
             if is_positive and read is not None and needs is not None:
                 exact, known = True, conditions(read.guards)
                 axes = states[1].divisors[instance].axes
-                debts = {instance: _Debt(axes, needs, (), known)}
-        return self._together(number, states[0], _State("product", {}, debts, exact))
+                fixes = {instance: _Correction(axes, needs, (), known)}
+        return self._together(number, states[0], _State("product", {}, fixes, exact))
 
     def _shifted(self, number: int, scalar: Apply, state: _State | None) -> _State:
         """``x - m``: of the elements that m is the maximum of, or nothing keeps e^(x - m) from overflowing."""
@@ -352,8 +352,8 @@ class _OnlineAnalysis:
         if needs is None or read is None:
             why = "subtracts it from something else than the elements that it is the maximum of"
             raise self._refused(number, state, why)
-        debt = _Debt(state.divisors[instance].axes, (*needs, *conditions(read.guards)))
-        return _State("shifted", {instance: debt}, {})
+        fix = _Correction(state.divisors[instance].axes, (*needs, *conditions(read.guards)))
+        return _State("shifted", {instance: fix}, {})
 
     def _operand(self, number: int, scalar: Scalar) -> Read | None:
         """The read that a scalar is, but for its type."""
@@ -436,12 +436,12 @@ class _OnlineAnalysis:
             says = OPS[node.acc or "+"].reduction_says
             raise self._refused(number, state, f"takes the {says} of what is made of it")
         bounds = self._bounds(number)
-        for partial, debt in state.shifts.items():
-            if not all(bounds.follows(need, debt.known) for need in debt.needs):
+        for partial, fix in state.shifts.items():
+            if not all(bounds.follows(need, fix.known) for need in fix.needs):
                 why = "sums elements that are not behind the guards of those that it is the maximum of"
                 raise self._refused(number, state, why, partial)
-        for partial, debt in state.all().items():
-            producer, axes = instances.node(partial), debt.axes
+        for partial, fix in state.all().items():
+            producer, axes = instances.node(partial), fix.axes
             lost = [output for output, axis in axes.items() if axis not in node.output_axes()]
             if lost:
                 name = producer.axes[lost[0]].name
@@ -475,13 +475,13 @@ def _says(scalar: Apply, kinds: list[str]) -> str:
 
 
 def _summed(node: Assignment, state: _State) -> _State:
-    """The debts of a sum of values that have debts: its own guards leave terms out."""
+    """The corrections of a sum of values that have corrections: its own guards leave terms out."""
     guards = conditions(node.guards)
 
-    def carried(debts: Debts) -> Debts:
+    def carried(fixes: Corrections) -> Corrections:
         return {
-            instance: replace(debt, live=(*debt.live, *guards), known=(*debt.known, *guards))
-            for instance, debt in debts.items()
+            instance: replace(fix, live=(*fix.live, *guards), known=(*fix.known, *guards))
+            for instance, fix in fixes.items()
         }
 
     return replace(state, shifts=carried(state.shifts), divisors=carried(state.divisors))

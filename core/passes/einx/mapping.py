@@ -36,7 +36,7 @@ from ilang.core.walks import reached
 T = TypeVar("T")
 
 
-class Along:
+class BatchedProgram:
     """A program without einx operations, put along the leaves of its inputs that are not in brackets."""
 
     def __init__(

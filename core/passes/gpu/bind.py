@@ -78,13 +78,13 @@ def _refuse(kernel: Kernel, refusal: Refusal) -> None:
     Raises:
         ScheduleError: E0332 to E0336.
     """
-    wishes = [wish for wish in kernel.wishes if refusal.limit or wish.asked == "role"]
-    if not wishes:
+    requests = [request for request in kernel.requests if refusal.limit or request.asked == "role"]
+    if not requests:
         return
-    wish = wishes[-1]
-    labels = [Label(other.span, "asks for them too") for other in wishes[:-1]]
-    message = f"{wish.text} cannot have the blocks and threads that it asks for: {refusal.problem}"
-    raise ScheduleError(refusal.code, message, wish.span, refusal.help, labels)
+    last = requests[-1]
+    labels = [Label(other.span, "asks for them too") for other in requests[:-1]]
+    message = f"{last.text} cannot have the blocks and threads that it asks for: {refusal.problem}"
+    raise ScheduleError(refusal.code, message, last.span, refusal.help, labels)
 
 
 def _outside(chain: list[For]) -> list[For]:

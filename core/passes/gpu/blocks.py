@@ -132,7 +132,7 @@ class _BlockMapper:
         self.threads = 1
         self.free = 1
         self.asked = False
-        self.named = any(wish.asked == "role" for wish in kernel.wishes)
+        self.named = any(request.asked == "role" for request in kernel.requests)
         self.keeps = any(program.buffers[number].private for number, _ in accesses(kernel.body))
         self.refusal = Refusal("E0335", "threads would meet in what they write", ALONE)
 

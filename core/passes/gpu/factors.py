@@ -58,9 +58,9 @@ class Factors:
 
     def refusal(self, problem: str, help_line: str) -> ScheduleError:
         """E0337: why a unit cannot do what a person asked of it."""
-        wish = self.kernel.wishes[-1]
-        message = f"{wish.text} cannot be a matrix unit's: {problem}"
-        return ScheduleError("E0337", message, wish.span, help_line)
+        request = self.kernel.requests[-1]
+        message = f"{request.text} cannot be a matrix unit's: {problem}"
+        return ScheduleError("E0337", message, request.span, help_line)
 
     def products(self, chain: Sequence[ir.For]) -> Products:
         """The products that a nest adds.

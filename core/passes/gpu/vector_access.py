@@ -61,7 +61,7 @@ def _threads(program: ir.Program, kernel: ir.Kernel, spread: ThreadLoop) -> int:
     device = program.machine.device
     assert device is not None
     inner = list(ir.every(spread.body, ThreadLoop))
-    named = spread.shape or any(wish.asked == "role" for wish in kernel.wishes)
+    named = spread.shape or any(request.asked == "role" for request in kernel.requests)
     groups = [
         -(-prod(program.sizes[loop.size].fixed or 0 for loop in s.loops) // s.vectors.count)
         for s in inner
