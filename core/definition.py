@@ -98,7 +98,8 @@ class TypedDefinition:
         """The element type: for state that of what a run assigns to it, for a sum over ranks that of its terms."""
         if cell.kind in ("declared", "merged"):
             return self._typed[1][cell]
-        return cell.dtype or (self.dtype if cell.kind != "input" else "f32")
+        written = cell.dtype or self.built.integers.get(cell)
+        return written or (self.dtype if cell.kind != "input" else "f32")
 
     def measured(self, cell: Stored) -> int:
         """The extent that a constant has, which the text asks of an axis."""

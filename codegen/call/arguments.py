@@ -233,7 +233,8 @@ def rounded(name: str, array: Array, dtype: str) -> Array:
         result = np.array(array, NUMPY_TYPES[dtype], order="C", copy=True)
         back = result.astype(array.dtype)
     infinite = np.isinf(result) & np.isfinite(array)
-    lost = infinite if SUPPORTED[array.dtype] in FLOATS else back != array
+    both_floats = dtype in FLOATS and SUPPORTED[array.dtype] in FLOATS
+    lost = infinite if both_floats else back != array
     if lost.any():
         number, kept_dtype = array[lost].flat[0].item(), SUPPORTED[array.dtype]
         message = f"{name} is {dtype} in this session, and the array given for it has {number}, which {dtype} has not"

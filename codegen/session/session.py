@@ -54,6 +54,7 @@ from ilang.core.diagnostic import (
     ShapeError,
     counted,
 )
+from ilang.core.dtype import FLOATS, INTEGERS
 from ilang.core.ir.assignments import sources
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest
@@ -575,7 +576,10 @@ def _input(tensor: LastingTensor, values: Any) -> Array:
         )
     given_dtype = SUPPORTED[array.dtype]
     if given_dtype != tensor.dtype:
-        if not np.can_cast(array.dtype, NUMPY_TYPES[tensor.dtype], "same_kind"):
+        is_whole = (
+            tensor.dtype in INTEGERS and given_dtype in FLOATS
+        )  # where it is not, `rounded` says so
+        if not (is_whole or np.can_cast(array.dtype, NUMPY_TYPES[tensor.dtype], "same_kind")):
             message = f"{tensor.path} is {tensor.dtype} in this session, and the array given for it {given_dtype}"
             raise DataError(
                 "E0758", message, help=f"write its type in the head: `{tensor.path}: {given_dtype}`"

@@ -33,7 +33,8 @@ from ilang.core.build.values import (
     Tensor,
     constant,
 )
-from ilang.core.diagnostic import Label, MeaningError
+from ilang.core.diagnostic import ElementTypeError, Label, MeaningError
+from ilang.core.dtype import INTEGERS
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Einsum, Logic, Slice
@@ -72,6 +73,9 @@ class Functions(Configuration):
         self.strings: dict[int, dict[str, list[ast.Declared]]] = {}
         """The strings that each function declares, by its identity."""
         self.untrained: dict[Stored, Ruled] = {}
+        self.integers: dict[
+            Stored, str
+        ] = {}  # types of inputs without one that integers are made of
         self.next: dict[Stored, tuple[Tensor, Span]] = {}
         self.root: Owner
 
@@ -481,7 +485,20 @@ class Functions(Configuration):
     def noted(
         self, heads: Sequence[ast.TensorParameter], given: Sequence[Tensor]
     ) -> dict[str, Meaning]:
-        """The tensors of a head by name; what it writes of their rows is noted, once of the same tensors."""
+        """The tensors of a head by name; what it writes of their rows is noted, once of the same tensors.
+
+        An input of the program without a type, which a head takes as integers, has the type that this head writes.
+
+        Raises:
+            ElementTypeError: E0604 (it is written as a float).
+        """
+        for head, value in zip(heads, given, strict=True):
+            if head.dtype in INTEGERS and isinstance(value, Stored) and value.kind == "input":
+                if (value.dtype or head.dtype) not in INTEGERS:
+                    message = f"`{value.name}` is {value.dtype}, and is given as `{head.name}`, of type {head.dtype}"
+                    help_line = f"write `{value.name}: {head.dtype}`"
+                    raise ElementTypeError("E0604", message, value.span, help_line)
+                self.integers.setdefault(value, head.dtype)
         self.scopes += 1
         names: dict[str, Meaning] = {
             head.name: value for head, value in zip(heads, given, strict=True)

@@ -243,6 +243,7 @@ def _finished(
         paths,
         frozenset(number_of[number] for number in _forward(run)),
         merged,
+        run.integers,
     )
 
 

@@ -51,7 +51,7 @@ class Built:
     those that come at run time. ``paths`` names parameters, in the order of evaluation, and state. ``forward`` has the
     nodes that give tensors, and not new values to what there is: how they use a parameter says what it begins with.
     ``merged`` are the inputs that have sums over ranks, in the order of the results of that role, which have the values
-    that are summed.
+    that are summed. ``integers`` are the types of inputs whose own heads write none, and others write an integer type.
     """
 
     graph: Graph
@@ -62,7 +62,8 @@ class Built:
     settings: Mapping[str, Stored]
     paths: Mapping[Stored, str]
     forward: frozenset[int]
-    merged: tuple[Merged, ...] = ()
+    merged: tuple[Merged, ...]
+    integers: Mapping[Stored, str]
 
 
 class Routines(Functions):

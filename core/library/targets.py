@@ -33,7 +33,11 @@ def advised(error: ShapeError, module: Module) -> ShapeError:
         targets = call.arguments[-1] if call.arguments else None
         if name not in OTHER or name in hidden or not isinstance(targets, Reference):
             continue
-        if re.search(rf"\b{targets.name}\b", error.message):
+        is_inside = any(each.span == call.span for each in error.labels)
+        if re.search(rf"\b{targets.name}\b", error.message) or (
+            is_inside
+            and re.search(r"\bt\b", error.message)  # the targets by their name in the library
+        ):
             written = OTHER[name] + call.span.text().removeprefix(name)
             error.help = _help(name, targets.name, written)
             places = tuple(each for each in error.labels if each.span != call.span)

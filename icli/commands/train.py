@@ -130,9 +130,13 @@ def _check_files(settings: _Settings, module: Module) -> None:
 def _announce(
     session: Session, settings: _Settings, batches: Batches, done: int, screen: Screen
 ) -> None:
-    """Say what a reader would not expect: no loss, examples that are left out, steps that were done before."""
+    """Say what a reader would not expect: no loss, nothing learned, examples left out, steps done before."""
     if not session.outputs:
         screen.note(NOTHING_RETURNED)
+    if not session.parameters.written:
+        screen.note(
+            "no step changes a parameter: assign to them, for example `p =- 0.01 *. p.grad`"
+        )
     if batches.dropped:
         screen.note(
             f"{batches.dropped} of {batches.examples:,} examples are left out of every epoch: "

@@ -318,6 +318,30 @@ def test_a_routine_that_returns_nothing_says_so(here: Path) -> None:
     assert NOTHING_RETURNED in done.stderr
 
 
+def test_a_routine_that_changes_no_parameter_says_so(here: Path) -> None:
+    (here / "still.i").write_text(
+        'cd step(x) { loss = "w" * x + "b" 2 ++ "...|... => 0"; return loss }\n'
+    )
+    np.save(here / "a.npy", np.ones((8, 3), np.float32))
+    done = i("train", "still.i", "--data", "x=a.npy", "--batch", "4", "--epochs", "1", cwd=here)
+    assert "no step changes a parameter" in done.stderr
+
+
+def test_numbers_of_no_class_are_refused(here: Path) -> None:
+    """They counted as right: a loss of 0 was the result of numbers that are no classes."""
+    good = np.arange(8) % 3
+    for numbers, code in (
+        (good, ""),
+        (good.astype(np.float32), ""),
+        (good + 1, "E0763"),
+        (good - 1, "E0763"),
+        (good + np.float32(0.5), "E0758"),
+    ):
+        done = silent(here, "cross_entropy_at(net(x), t)", numbers)
+        assert code in done.stderr
+        assert done.returncode == int(bool(code))
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.float32])
 @pytest.mark.parametrize("shape", [(8,), (8, 1)])
 def test_class_numbers_in_the_place_of_shares(here: Path, kind: Any, shape: Any) -> None:
