@@ -64,7 +64,7 @@ def _file(path: str, request: Request, target: str) -> tuple[int, list[Error]]:
     examples = examples_of(module.source)
     if not examples:
         return 0, []
-    results_of = _runner(module, request.one("--def"), target)
+    results_of = _chosen(module, request.one("--def"), target)
     refused: list[Error] = []
     changes: list[tuple[int, int, str]] = []
     for example in examples:
@@ -86,6 +86,36 @@ def _file(path: str, request: Request, target: str) -> tuple[int, list[Error]]:
             text = text[:start] + new + text[end:]
         write_whole(os.path.realpath(path), lambda stream: stream.write(text.encode()))
     return len(examples), refused
+
+
+def _chosen(module: Module, name: str | None, target: str) -> Callable[[Example], Results]:
+    """A function that runs what examples are of: the named definition, or the one that no other uses.
+
+    Of a file with several of these each example is of the definition below it, or else of the last one.
+
+    Raises: CommandError E0808, E0818.
+    """
+    from ilang.core.notation.files.module import exports
+    from ilang.icli.definitions import heads_of, used_in
+
+    heads = heads_of(module)
+    unused = {*heads} - used_in(module)
+    if name is not None or len(exports(module)) + len(unused) < 2:
+        return _runner(module, name, target)
+    places = [(each.span.start, each.name) for each in heads.values()]
+    places += [
+        (each.span.start, each.name)
+        for each in module.definitions
+        if each.span.source == module.source
+    ]
+    places.sort()
+
+    def run_below(example: Example) -> Results:
+        at = example.span().start
+        below = next((each for start, each in places if at < start), places[-1][1])
+        return _runner(module, below, target)(example)
+
+    return run_below
 
 
 def _runner(module: Module, name: str | None, target: str) -> Callable[[Example], Results]:
@@ -135,5 +165,6 @@ COMMAND = Command(
         EMULATE,
     ),
     "An example is a line `# in x = [[1, 2], [3, 4]]` for each input, then a line `# out = [3, 7]` for each"
-    " result. Arrays are written as for `i run`. Results may differ by 1e-5 of the written number.",
+    " result. In a file of several definitions it stands above the one that it is of. Arrays are written as for"
+    " `i run`. Results may differ by 1e-5 of the written number.",
 )

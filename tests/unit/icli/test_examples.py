@@ -57,7 +57,6 @@ def test_folders_files_without_examples_and_broken_ones(tmp_path: Path) -> None:
         (SUMS.replace("[[1, 2], [3, 4]]", "[[1, 2], [3]]"), "m.i:1:21"),
         (SUMS.replace("[[1, 2], [3, 4]]", "[1, 2]"), "m.i:1:10"),
         (SUMS.replace("# out", "# out = [3, 7]\n# out"), "1 result"),
-        (SUMS + "other = +ij~j\n", "E0818"),
     ],
 )
 def test_what_is_wrong_is_told_at_its_place(text: str, says: str, tmp_path: Path) -> None:
@@ -65,6 +64,21 @@ def test_what_is_wrong_is_told_at_its_place(text: str, says: str, tmp_path: Path
     done = i("test", "m.i", "--target", "numpy", cwd=tmp_path)
     assert done.returncode in (1, 2)
     assert says in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("second", ["total = +i~.", 'op total(x) = x ++ "n| => |"'])
+def test_an_example_is_of_the_definition_below_it(second: str, tmp_path: Path) -> None:
+    """Files of several definitions had to be run once for each, by --def."""
+    text = f"{SUMS}# in x = [1, 2]\n# out = 3\n{second}\n"
+    write(tmp_path, "m.i", text)
+    done = i("test", "m.i", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "m.i ok\n"), done.stderr
+    write(tmp_path, "m.i", text.replace("out = 3\n", "out = 4\n"))
+    done = i("test", "m.i", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "out is 3.0, and the example writes 4.0\n --> m.i:5:9" in done.stderr
+    assert i("test", "m.i", "--update", cwd=tmp_path).returncode == 0
+    assert "# out = 3\n" in (tmp_path / "m.i").read_text("utf-8")
 
 
 def test_update_writes_what_comes_out(tmp_path: Path) -> None:
