@@ -174,6 +174,16 @@ def _stage(stage: str) -> Callable[[ReplSession, str], Reply]:
     return show
 
 
+def _loops(session: ReplSession, rest: str) -> Reply:
+    """The loops that run."""
+    from ilang.core.explain.first_page import loops_page
+
+    last = _last(session, rest)
+    told = last.explanation() if isinstance(last, ComponentAtShapes) else last.explanation().program
+    page = loops_page(told, session.width() or WIDTH)
+    return Reply((page.rpartition("\nmore  ")[0].rstrip(),))
+
+
 def _c(session: ReplSession, rest: str) -> Reply:
     """The C of the kernels: what computes, without the library, the checks and the workspace around it."""
     from ilang.codegen.targets.c import emit_kernels
@@ -371,7 +381,7 @@ OF = "of a program, or of the last one"
 
 COMMANDS: dict[str, Colon] = {
     "explain": Colon(PROGRAM, f"the page {OF}", _explain),
-    "loops": Colon(PROGRAM, f"the loops {OF}", _stage("loops")),
+    "loops": Colon(PROGRAM, f"the loops {OF}", _loops),
     "c": Colon(PROGRAM, f"the C of the kernels {OF}", _c),
     "grad": Colon(PROGRAM, f"the gradient {OF}", _grad),
     "shapes": Colon(PROGRAM, f"the tensors and extents {OF}", _stage("shapes")),

@@ -107,10 +107,11 @@ class Screen:
         return self.width(sys.stdout) or 80
 
     def page(self, explanation: Explanation) -> None:
-        """Write the first page of an explanation."""
+        """Write the first page of an explanation, as the REPL does."""
         from ilang.core.explain.first_page import first_page
 
-        self.write_page(first_page(explanation, self.columns()))
+        more = ":loops  how it runs    :schedule    :c  its C"
+        self.write_page(first_page(explanation, self.columns(), more=more))
 
     def write_page(self, text: str) -> None:
         """Write a first page, with what is beside the program in another color on a terminal."""

@@ -28,8 +28,10 @@ EXACT = "the same with exact bounds and edges"
 BREAKS = re.compile(r" (?=(?:[+−/*-]|if|else|and|or) )|(?<=,) |(?<=[ +]=) ")
 
 
-def first_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
-    """The page, in lines of at most ``width`` columns where formulas can be broken."""
+def first_page(
+    page: Explanation, width: int = WIDTH, ascii_only: bool = False, more: str | None = None
+) -> str:
+    """The page, in lines of at most ``width`` columns where formulas can be broken; ``more`` names further pages."""
     named = page.name != UNNAMED
     formulas = page.meaning.formulas
     alone = len(formulas) == 1 and not named
@@ -41,7 +43,7 @@ def first_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) 
         "" if named else _steps(page.meaning.steps, page, width),
         "\n".join(_loops(page.meaning.loops, width)),
         occupancy_text(page),
-        "\n".join(_facts(page, width)),
+        "\n".join(_facts(page, width, more)),
         "\n".join(page.notes),
     ]
     text = "\n\n".join(section for section in sections if section) + "\n"
@@ -189,12 +191,12 @@ def _loops(
     return shown
 
 
-def _facts(page: Explanation, width: int) -> list[str]:
+def _facts(page: Explanation, width: int, more: str | None) -> list[str]:
     """The lines on the cost of the program, on how it runs, and on what to ask for next."""
     rows = [("work", _work(page.cost)), ("keeps", page.cost.storage), ("runs as", page.runs)]
     rows += [("note", note) for note in page.meaning.notes]
     emit = "--emit cuda  its CUDA" if page.occupancy else "--emit c  its C"
-    rows.append(("more", f"--loops  how it runs    --schedule    {emit}"))
+    rows.append(("more", more or f"--loops  how it runs    --schedule    {emit}"))
     lines: list[str] = []
     for name, text in rows:
         if text:

@@ -99,7 +99,9 @@ def position_piece(terms: Sequence[tuple[int, str]]) -> Piece:
         term = "·".join(filter(None, (factor, word)))
         sign = "−" if coefficient < 0 else "+"
         text += f" {sign} {term}" if text else f"{'−' * (coefficient < 0)}{term}"
-    return Piece(text or "0", SUM if len(terms) > 1 or text.startswith("−") else PRODUCT)
+    if len(terms) > 1 or text.startswith("−"):
+        return Piece(text, SUM)
+    return Piece(text or "0", PRODUCT if "·" in text else ATOM)
 
 
 def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:

@@ -23,6 +23,8 @@ from ilang.core.source import Span
 
 UNMARKED = str.maketrans("", "", "[]")
 """Takes brackets away: where they stand is no difference between axes."""
+LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+"""The names of axes that `...` alone stands for, as far as they are free."""
 Monomial = tuple[int, ...]
 """A product of counts, by number, in order."""
 
@@ -283,7 +285,7 @@ class _Repetitions:
     def __init__(self, form: einx.Form, counts: _Counts) -> None:
         self.form = form
         self.counts = counts
-        plain = {
+        self.plain = plain = {
             place.leaf.name
             for place in counts.places
             if isinstance(place.leaf, einx.Axis) and not place.around
@@ -393,8 +395,11 @@ class _Repetitions:
 
     def _name(self, name: str, at: tuple[int, ...]) -> str:
         if (name, at) not in self.names:
-            word = "dim" if name == einx.HIDDEN else name
-            self.names[name, at] = self.unique.fresh("_".join((word, *map(str, at))))
+            word = "_".join((name, *map(str, at)))
+            if name == einx.HIDDEN:
+                taken = self.plain | self.unique.given
+                word = next((each for each in LETTERS if each not in taken), "dim")
+            self.names[name, at] = self.unique.fresh(word)
         return self.names[name, at]
 
 
