@@ -18,7 +18,7 @@ from ilang.icli.literal import looks_literal, parse_literal, respelled, split_dt
 from ilang.icli.shapes import parse_shape
 
 FILLED = re.compile(
-    r"(?:\w+\.)*(zeros|ones|full|empty|rand|randn|random|arange|eye|range)\s*[(:]?(.*?)\)?"
+    r"(?:\w+\.)*(zeros|ones|full|empty|rand|randn|random|arange|eye|range|linspace)\s*[(:]?(.*?)\)?"
 )
 """The calls of other systems that make an array."""
 
@@ -60,8 +60,15 @@ def not_an_array(text: str) -> DataError:
     hint = f"write `{spelling}`" if spelling.startswith("[") else SPELLINGS
     filled = FILLED.fullmatch(rest)
     if filled is not None:
+        from ilang.icli.foreign import written_array
+
         shape = "x".join(re.findall(r"\d+", filled[2])) or "2x3"
+        words = re.findall(r"-?(?:\d+\.?\d*|\.\d+)", filled[2])
+        numbers = [float(each) if "." in each else int(each) for each in words]
+        is_plain = re.fullmatch(r"[-\d.,x:()\[\]\s]*", filled[2])
+        written = written_array(filled[1], numbers) if is_plain else None
         hint = f"numbers are written out, [[0, 0], [0, 0]], or random: rand:{shape}"
+        hint = hint if written is None else f"write `{written.text}`"
     return DataError("E0720", f"{text or '(empty)'} is not an array", help=hint)
 
 

@@ -179,9 +179,9 @@ def _loops(session: ReplSession, rest: str) -> Reply:
     from ilang.core.explain.first_page import loops_page
 
     last = _last(session, rest)
-    told = last.explanation() if isinstance(last, ComponentAtShapes) else last.explanation().program
-    page = loops_page(told, session.width() or WIDTH)
-    return Reply((page.rpartition("\nmore  ")[0].rstrip(),))
+    page = last.explanation() if isinstance(last, ComponentAtShapes) else last.explanation().program
+    text = loops_page(page, session.width() or WIDTH)
+    return Reply((text.rpartition("\nmore  ")[0].rstrip(),))
 
 
 def _c(session: ReplSession, rest: str) -> Reply:

@@ -45,7 +45,8 @@ BINARY = {
     if op.binary is not None and PRIMITIVES[op.binary].numpy
 }
 PRODUCTS = ("dot", "matmul")
-FILLED = {"zeros": "0", "ones": "1"}
+WRITTEN = ("zeros", "ones", "full", "eye", "identity", "arange", "range", "linspace")
+"""Functions whose arrays a suggestion spells out, where these are short."""
 RANDOM = ("rand", "random", "randn", "empty")
 SHOWN = ("print", "show", "display", "array", "len", "shape", "type")
 MEMBERS = ("shape", "dtype", "ndim", "size")
@@ -224,7 +225,7 @@ class _NamedSteps:
     def call(self, node: ast.Call) -> Array:
         """A function of NumPy, by its own name, as a method, or after a module."""
         name, arguments = _called(node, self.arrays)
-        if name in FILLED or name in RANDOM:
+        if name in WRITTEN or name in RANDOM:
             return self.filled(name, arguments)
         if name in BINARY and len(arguments) == 2:
             return self.binary(BINARY[name], *arguments)
@@ -253,23 +254,63 @@ class _NamedSteps:
         raise _Unknown
 
     def filled(self, name: str, arguments: Sequence[ast.expr]) -> Array:
-        """An array of one number, or of random ones, from its shape."""
-        sizes = list(arguments)
-        if len(sizes) == 1 and isinstance(sizes[0], ast.Tuple | ast.List):
-            sizes = sizes[0].elts
-        shape = tuple(size for size in map(_integer, sizes) if size is not None and 0 <= size)
-        if not shape or len(shape) != len(sizes):
+        """An array of numbers that follow from few, or of random ones, from its shape."""
+        numbers: list[int | float] = []
+        for each in arguments:
+            parts = each.elts if isinstance(each, ast.Tuple | ast.List) else [each]
+            numbers += [_signed(part) for part in parts]
+        written = written_array(name, numbers)
+        if written is not None:
+            return written
+        shape = tuple(each for each in numbers if isinstance(each, int) and 0 <= each)
+        if not shape or len(shape) != len(numbers) or name not in ("zeros", "ones", *RANDOM):
             raise _Unknown
         random = Array(f"rand:{'x'.join(map(str, shape))}", shape)
         if name in RANDOM:
             return random
-        if math.prod(shape) <= SHORT:
-            text = FILLED[name]
-            for size in reversed(shape):
-                text = f"[{', '.join([text] * size)}]"
-            return Array(text, shape)
         axes, sign = _axes(random), "*" if name == "zeros" else "^"
         return self.step(f"(I | 0) >> {axes}{sign}.~{axes}", shape, random)
+
+
+def written_array(name: str, numbers: Sequence[int | float]) -> Array | None:
+    """The array of a function of ``WRITTEN``, spelled out; None where it is long, or the numbers are not enough.
+
+    Args:
+        name: of the function: ``linspace``.
+        numbers: its arguments, those of a shape one by one: 0, 1, 5.
+    """
+    values: list[float] = []
+    shape = numbers
+    match name, [*numbers]:
+        case (("zeros" | "ones"), [_, *_]):
+            values = [float(name == "ones")] * _count(shape)
+        case "full", [*shape, value] if shape:
+            values = [value] * _count(shape)
+        case (("eye" | "identity"), [n]):
+            shape = [n, n]
+            values = [float(at % (n + 1) == 0) for at in range(_count(shape))]
+        case "linspace", [first, last, n]:
+            shape = [n]
+            values = [first + at * (last - first) / max(n - 1, 1) for at in range(_count(shape))]
+        case (("arange" | "range"), [_] | [_, _] | [_, _, _]):
+            first, stop, step = numbers if len(numbers) == 3 else (0, *numbers, 1)[-3:]
+            shape = [math.ceil((stop - first) / step) if step else 0]
+            values = [first + at * step for at in range(_count(shape))]
+        case _:
+            pass
+    if not values:
+        return None
+    texts = [f"{each:.6g}" for each in values]
+    for size in map(int, reversed(shape)):
+        texts = [f"[{', '.join(texts[at : at + size])}]" for at in range(0, len(texts), size)]
+    return Array(texts[0], tuple(map(int, shape)))
+
+
+def _count(shape: Sequence[int | float]) -> int:
+    """The elements of an array that a suggestion spells out; 0 of others."""
+    sizes = [each for each in shape if isinstance(each, int) and 0 < each]
+    count = math.prod(sizes)
+    return count if len(sizes) == len(shape) and count <= SHORT else 0
 
 
 def _axes(array: Array) -> str:
@@ -289,11 +330,24 @@ def _number(node: ast.Constant) -> str:
 
 
 def _integer(node: ast.expr) -> int | None:
-    """The number that a node is, with a sign or without."""
+    """The whole number that a node is, with a sign or without."""
+    try:
+        number = _signed(node)
+    except _Unknown:
+        return None
+    return number if isinstance(number, int) else None
+
+
+def _signed(node: ast.expr) -> int | float:
+    """The number that a node is, with a sign or without. Raises: _Unknown."""
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         sign, node = -1, node.operand
-    return sign * node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return sign * number
+        case _:
+            raise _Unknown
 
 
 def _called(node: ast.Call, arrays: Mapping[str, Shape]) -> tuple[str, list[ast.expr]]:

@@ -159,6 +159,10 @@ def test_an_unknown_array_may_be_misspelled(session: ReplSession) -> None:
     ("line", "written", "expected"),
     [
         ("zeros(3)", "[0, 0, 0]", np.zeros(3)),
+        ("linspace(0, 1, 3)", "[0, 0.5, 1]", np.linspace(0, 1, 3)),
+        ("np.arange(2, 8, 2)", "[2, 4, 6]", np.arange(2, 8, 2)),
+        ("np.full((1, 2), 7)", "[[7, 7]]", np.full((1, 2), 7)),
+        ("eye(2)", "[[1, 0], [0, 1]]", np.eye(2)),
         ("zeros((20, 3))", "(I | 0) >> ij*.~ij rand:20x3", np.zeros((20, 3))),
         ("ones(2,3)", "[[1, 1, 1], [1, 1, 1]]", np.ones((2, 3))),
         ("np.ones(20)", "(I | 0) >> i^.~i rand:20", np.ones(20)),
