@@ -118,6 +118,11 @@ class Memory:
         packed_rows: rows that are read side by side where strips narrower than a line are packed: lines a page apart,
             of which the nearest cache keeps as many.
         kept_bytes: matrices that take no more stay in the caches from where they are computed to where they are read.
+        unit_stride: the cost of a step of a loop along the last dimension of an access that it moves, per element.
+        wide_stride: that along another dimension: a cache line a step; each further dimension adds one.
+        dependent_sum: an innermost reduced loop is a chain of dependent additions: between equals an output loop is
+            innermost.
+        strided_write: how much more a strided write costs than a strided read: the line is read first.
     """
 
     line_bytes: int
@@ -128,6 +133,10 @@ class Memory:
     transposed_bytes: int
     packed_rows: int
     kept_bytes: int
+    unit_stride: float = 1.0
+    wide_stride: float = 8.0
+    dependent_sum: float = 0.5
+    strided_write: float = 1.25
 
 
 @record
@@ -155,24 +164,6 @@ class Threads:
     block_work: int
     block_terms: int
     block_elements: int
-
-
-@record
-class Strides:
-    """The cost of a step of a loop, for an access that it moves.
-
-    Fields:
-        unit: along the last dimension, per element.
-        wide: along another dimension: a cache line a step; each further dimension adds one.
-        dependent_sum: an innermost reduced loop is a chain of dependent additions: between equals an output loop is
-            innermost.
-        written: how much more a strided write costs than a strided read: the line is read first.
-    """
-
-    unit: float
-    wide: float
-    dependent_sum: float
-    written: float
 
 
 @record
@@ -364,7 +355,6 @@ class Machine:
     tiles: Tiles
     memory: Memory
     threads: Threads
-    strides: Strides
     device: DeviceLimits | None = None
     core: Core | None = None
     bucket_bytes: int | None = None
@@ -435,7 +425,6 @@ CPU = Machine(
         block_terms=16,
         block_elements=1 << 20,
     ),
-    strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
     core=Core(  # of the last years, at 4 GHz; lines as a core reads 24 KB to 256 MB, in order and column by column
         multiply_adds=2.0,
         loads=2.0,
@@ -501,7 +490,6 @@ GPU = Machine(
         block_terms=1,
         block_elements=1,
     ),
-    strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
     device=DeviceLimits(
         warp=32,
         block_threads=256,

@@ -35,7 +35,7 @@ from ilang.codegen.components.tensor import (
 )
 from ilang.core.build.tensor import Axis, Leaf, Rows, Shape
 from ilang.core.diagnostic import DataError, NotationError
-from ilang.core.ir.operation import Einsum, SameSize, Scaled, SetSize, Slice, Stack
+from ilang.core.ir.operation import SameSize, Scaled, SetSize, Slice, Stack
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Joined
 from ilang.core.notation.einsum.specification import parse_spec
@@ -318,7 +318,7 @@ def einsum(spec: str, *tensors: object, scalar: Scalar | None = None, acc: str =
         raise miscounted(len(parsed.operands), len(tensors), parsed.span)
     if scalar is None:
         scalar = _product(len(tensors))
-    return operation((scalar, acc, Einsum(parsed)), f'einsum "{spec}" ', tensors)
+    return operation((scalar, acc, parsed), f'einsum "{spec}" ', tensors)
 
 
 def einmax(spec: str, x: object) -> Tensor:

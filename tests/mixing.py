@@ -7,7 +7,7 @@ import re
 from ilang.core import pipeline
 from ilang.core.build.view import view
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
-from ilang.core.ir.operation import Einsum, Logic, Operation, Terminal, TerminalKind
+from ilang.core.ir.operation import Logic, Operation, Terminal, TerminalKind
 from ilang.core.ir.rows import Known, Origin
 from ilang.core.ir.scalar import Apply, Operand
 from ilang.core.notation.einsum.specification import parse_spec
@@ -73,7 +73,7 @@ class Mixing:
         """A specification: a sum of products."""
         spec = parse_spec(Source("<spec>", text))
         scalar = Apply("mul", (Operand(0), Operand(1))) if len(values) == 2 else Operand(0)
-        return self._add(Operation(values, scalar, "+", Einsum(spec), text, spec.span))
+        return self._add(Operation(values, scalar, "+", spec, text, spec.span))
 
     def view(self, text: str, value: int, **extents: int) -> int:
         """A view, ``(a b) c -> a (b c)``, of which some axes have extents that are written."""

@@ -13,7 +13,6 @@ from ilang.core.build.settings import Setting
 from ilang.core.build.values import Computed, NumberTensor, Ruled, Tensor
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Einsum
 from ilang.core.ir.primitives import ALL_AXES, ALONG
 from ilang.core.ir.scalar import Constant, Operand
 from ilang.core.ir.spec import AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
@@ -46,7 +45,7 @@ def along(
     for setting in call.settings or ():
         axes = build.setting(frame, setting.value)
     places = _places(build, value, axes, call.span)
-    logic = Einsum(_spec(places, call.span))
+    logic = _spec(places, call.span)
     scalar = Constant(1) if name == "elements" else Operand(0)
     return build.operation(scalar, ALONG[name], logic, [value], call.span)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ilang.core.build.values import NumberTensor, Ruled, Stored, Tensor
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Einsum, Logic
+from ilang.core.ir.operation import Logic
 from ilang.core.ir.primitives import BETWEEN, ELEMENTWISE, FOLDS, joined
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.ir.spec import Spec
@@ -45,7 +45,7 @@ def custom(
     if body.logic.kind == "." and len(given) > 1:
         operands = _repeated(build, given, given, span)
     if body.logic.kind == "@" and len(given) > 1:
-        rows = Einsum(parse_spec(Source("<spec>", "...|..i..->..o.. => ...|")))
+        rows = parse_spec(Source("<spec>", "...|..i..->..o.. => ...|"))
         batches = [build.operation(Operand(0), "+", rows, [each], span) for each in given]
         operands = _repeated(build, given, batches, span)
     slots: dict[str, Tensor] = dict(zip(SLOTS, operands, strict=False))
@@ -173,12 +173,12 @@ class _Slots:
             assert spec is not None
             shapes = [spec.result, *spec.operands]
             target_shape, *others = (shapes[place or 0] for place in places)
-            return Einsum(replace(spec, operands=tuple(others), result=target_shape))
+            return replace(spec, operands=tuple(others), result=target_shape)
         if places == [0, 1, 2] and self.logic.kind == "@":
             return "compose"
         if self.logic.kind == "T" and len(places) == 2:
             return "transpose" if places[0] != places[1] else "pointwise"
-        return Einsum(_contraction(places))
+        return _contraction(places)
 
     def _slot(self, term: ast.Term) -> int | None:
         """The slot whose rows an operand has: 0 the result, 1 to 3 the operands."""

@@ -37,7 +37,7 @@ from ilang.core.diagnostic import ElementTypeError, Label, MeaningError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Einsum, Logic, Slice
+from ilang.core.ir.operation import Logic, Slice
 from ilang.core.ir.primitives import ALONG, ELEMENTWISE, INFIX, PRIMITIVES
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, minus
 from ilang.core.ir.syntax import Schedule
@@ -119,7 +119,7 @@ class Functions(Configuration):
                 operands = [left, *(self.tensor(frame, each) for each in term.operands[1:])]
                 product = Apply("mul", (Operand(0), Operand(1)))
                 scalar = Operand(0) if len(operands) == 1 else product
-                return self.operation(scalar, "+", Einsum(term.spec), operands, term.span)
+                return self.operation(scalar, "+", term.spec, operands, term.span)
             case ast.Sliced():
                 return self._sliced(frame, term, left)
             case _:

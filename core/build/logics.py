@@ -6,8 +6,8 @@ Example, ``c =:+ a ~logic:"...|i->o => ...|o"``: i is dropped, so the sum folds 
 from __future__ import annotations
 
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Einsum, Logic
-from ilang.core.ir.spec import Fixed, Window, names_of
+from ilang.core.ir.operation import Logic
+from ilang.core.ir.spec import Fixed, Spec, Window, names_of
 
 
 def logic_of(logic: ast.Logic | None) -> Logic:
@@ -19,7 +19,7 @@ def logic_of(logic: ast.Logic | None) -> Logic:
     if logic.kind == "T":
         return "transpose"
     assert logic.spec is not None
-    return Einsum(logic.spec)
+    return logic.spec
 
 
 def drops(logic: Logic) -> bool:
@@ -27,17 +27,17 @@ def drops(logic: Logic) -> bool:
     match logic:
         case "compose":
             return True
-        case Einsum():
-            used = set[str]().union(*(shape.names() for shape in logic.spec.operands))
-            return bool(used - logic.spec.result.names())
+        case Spec():
+            used = set[str]().union(*(shape.names() for shape in logic.operands))
+            return bool(used - logic.result.names())
         case _:
             return False
 
 
 def has_places(logic: Logic) -> bool:
     """Whether a logic may leave elements of its result unwritten: a fixed position, a diagonal, a window."""
-    if not isinstance(logic, Einsum):
+    if not isinstance(logic, Spec):
         return False
-    axes = logic.spec.result.axes()
+    axes = logic.result.axes()
     names = [n for axis in axes for n in names_of(axis)]
     return len(set(names)) < len(names) or any(isinstance(a, Fixed | Window) for a in axes)

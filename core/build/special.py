@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ilang.core.build.values import Measured, Ruled, Stored, Tensor
 from ilang.core.diagnostic import MeaningError, counted
 from ilang.core.ir import functions as ast
-from ilang.core.ir.operation import Einsum
 from ilang.core.ir.scalar import Apply, Operand
 from ilang.core.notation.einsum.specification import parse_spec
 from ilang.core.source import Span
@@ -37,12 +36,12 @@ def special(build: Functions, frame: Evaluation, name: str, call: ast.Called) ->
             _text(name, arguments[0])
             quoted = arguments[0].span
             inner = Span(quoted.source, quoted.start + 1, quoted.end - 1)
-            spec = Einsum(parse_spec(quoted.source, inner))
-            if len(spec.spec.operands) != 1:
-                operands = counted(len(spec.spec.operands), "operand")
+            spec = parse_spec(quoted.source, inner)
+            if len(spec.operands) != 1:
+                operands = counted(len(spec.operands), "operand")
                 message = f"the specification has {operands}, and is that of one tensor"
                 help_line = "operands are separated by `;`: `ij; jk => ik`"
-                raise MeaningError("E0442", message, spec.spec.span, help_line)
+                raise MeaningError("E0442", message, spec.span, help_line)
             value = build.tensor(frame, arguments[1])
             return build.operation(Operand(0), ">", spec, [value], span)
         case "dim":

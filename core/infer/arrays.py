@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from ilang.core.infer.counting import LengthEquations
 from ilang.core.infer.ranks import infer_ranks, input_ranks, undetermined
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View
-from ilang.core.ir.operation import Einsum, Operation, Terminal
+from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.rows import OPEN, Known, Origin, Var
+from ilang.core.ir.spec import Spec
 
 
 class ArrayAxes:
@@ -74,7 +75,7 @@ def _flat_values(graph: Graph) -> set[int]:
             case Elementwise():
                 if node.value in flat:
                     flat.add(value)
-            case Operation(logic=Einsum()):
+            case Operation(logic=Spec()):
                 if flat.issuperset(node.operands):
                     flat.add(value)
             case _:

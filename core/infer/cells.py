@@ -62,10 +62,10 @@ class Cells:
         self._kin[b] = a
         self._labels[a] = left or right
 
-    def merge(self, one: Known, other: Known, origin: Origin, relation: conflicts.Relation) -> None:
+    def merge(self, one: Known, other: Known, origin: Origin, code: str) -> None:
         """Let two known axes be one: of two numbers, only the same."""
         if one.size != other.size and isinstance(one.size, int) and isinstance(other.size, int):
-            raise conflicts.sizes_differ(one, other, origin, relation)
+            raise conflicts.sizes_differ(one, other, origin, code)
         a, b = sorted((self.cell(one), self.cell(other)))
         if a == b:
             return

@@ -7,7 +7,6 @@ from math import prod
 
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.ir.rows import Composed, Dim, Known, Origin, Row, extent_of
-from ilang.core.record import record
 
 
 def refusal(
@@ -18,32 +17,27 @@ def refusal(
     return ShapeError(code, message, labels[0].span if labels else None, help_line, labels)
 
 
-@record
-class Relation:
-    """The manner in which two axes meet: the words of messages, and the code of a refusal."""
-
-    says: str
-    code: str
-
-
-EQUALS = Relation("makes them equal", "E0505")
-FITS = Relation("compares them, and neither stretches", "E0510")
+MEETINGS = {
+    "E0505": "makes them equal",
+    "E0510": "compares them, and neither stretches",
+}
+"""The manner in which two axes meet, by the code of a refusal, as messages say it."""
 
 
-def sizes_differ(one: Known, other: Known, origin: Origin, relation: Relation) -> ShapeError:
+def sizes_differ(one: Known, other: Known, origin: Origin, code: str) -> ShapeError:
     """Two known sizes that must agree and do not."""
     if one.origin.role == other.origin.role == "written":
         return _written_twice(one, other)
     message = (
         f"{one.origin.says} is {one.size} and {other.origin.says} is {other.size}, "
-        f"but {origin.says} {relation.says}"
+        f"but {origin.says} {MEETINGS[code]}"
     )
     places = [(one.origin, f"{one.size} here"), (other.origin, f"{other.size} here")]
     places.append((origin, "meets both here"))
     help_line = "give both the same size; only a number, an axis of index 0 or an axis of open size is repeated"
     if 1 in (one.size, other.size):
         help_line = "an axis whose size 1 is written is not repeated: leave the axis out, or write the index 0"
-    return refusal(relation.code, message, places, help_line)
+    return refusal(code, message, places, help_line)
 
 
 def _written_twice(one: Known, other: Known) -> ShapeError:

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import MEMORY_ORDER
 from ilang.core.ir.shaped import Counted
 from ilang.core.ir.spec import Axis, ShapeSpec, Spec
@@ -172,8 +172,8 @@ class LengthEquations:
 
     def _result(self, equation: _Equation) -> ShapeSpec | None:
         node = self.graph.nodes[equation.value]
-        if isinstance(node, Operation) and isinstance(node.logic, Einsum):
-            return node.logic.spec.result
+        if isinstance(node, Operation) and isinstance(node.logic, Spec):
+            return node.logic.result
         return None
 
     def _misfit(self, equation: _Equation, rank: int, wanted: int, more: bool) -> ShapeError:
@@ -199,9 +199,9 @@ class LengthEquations:
             opened = self._open(equation)
             node = self.graph.nodes[opened[0][0]]
             assert isinstance(node, Operation)
-            assert isinstance(node.logic, Einsum)
+            assert isinstance(node.logic, Spec)
             for (number, one), (_, other) in pairwise(opened):
-                if _is_glued(node.logic.spec, one, other):
+                if _is_glued(node.logic, one, other):
                     return (number, one), (number, other)
             raise self._undecided(equation, opened)
         return None
@@ -221,9 +221,9 @@ class LengthEquations:
 def _equations(graph: Graph) -> Iterator[_Equation]:
     """The equations with row variables; the others are ranks like those of index expressions."""
     for value, node in enumerate(graph.nodes):
-        if isinstance(node, Operation) and isinstance(node.logic, Einsum):
+        if isinstance(node, Operation) and isinstance(node.logic, Spec):
             values = (*node.operands, value)
-            for each, shape in zip(values, node.logic.spec.shapes(), strict=True):
+            for each, shape in zip(values, node.logic.shapes(), strict=True):
                 rows = [shape.rows[kind] for kind in MEMORY_ORDER]
                 variables = tuple((value, row.variable) for row in rows if row.variable is not None)
                 if variables:

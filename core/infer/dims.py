@@ -201,7 +201,7 @@ class Dims:
             self.values.expanded(right) if isinstance(right, Affine) else self.values.resolve(right)
         )
         if isinstance(one, Known) and isinstance(other, Known):
-            self.cells.merge(one, other, origin, conflicts.EQUALS)
+            self.cells.merge(one, other, origin, "E0505")
         elif isinstance(one, Var) and isinstance(other, Var):
             if one != other:
                 older, younger = sorted((one, other), key=lambda var: var.number)
@@ -368,7 +368,7 @@ class Dims:
             if isinstance(result, Var):
                 self.fed.add(result.number)
         elif isinstance(result, Known):
-            self.cells.merge(result, operand, origin, conflicts.FITS)
+            self.cells.merge(result, operand, origin, "E0510")
         else:
             self.equal(low, operand, origin)
 

@@ -9,27 +9,10 @@ from __future__ import annotations
 from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import ShapeError
 from ilang.core.ir.graph import Assignment, Read
-from ilang.core.record import record
 from ilang.core.source import Span
 
-
-@record
-class OpenIndex:
-    """The index of ``read`` at dimension ``dim`` gives ``axis`` its extent: its positions there.
-
-    ``windows`` are the other axes of the index, each with the step it takes.
-    """
-
-    read: Read
-    dim: int
-    axis: int
-    stride: int
-    windows: tuple[tuple[int, int], ...]
-
-    def padding(self) -> int:
-        """The elements that are added to the dimension: on both ends for a window; alone, an axis is shifted."""
-        offset = self.read.index[self.dim].offset
-        return -2 * offset if self.windows else -offset
+OpenIndex = tuple[Read, int, int]
+"""An index of a read, at a dimension, that gives an axis its extent: its positions there."""
 
 
 def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
@@ -61,7 +44,8 @@ def opened_axes(node: Assignment) -> tuple[list[OpenIndex], set[Read]]:
         for read, dim, index in ready:
             opened = _open(index, before)
             if opened:
-                opened_reads.append(_opened(node, read, dim, opened[0]))
+                _check_opened(node, read, dim, opened[0])
+                opened_reads.append((read, dim, opened[0]))
                 known.add(opened[0])
             stays[read, dim] = bool(opened) and index.offset >= 0
         pending = [entry for entry in pending if (entry[0], entry[1]) not in stays]
@@ -74,7 +58,8 @@ def _open(index: Affine, known: set[int | None]) -> list[int]:
     return [axis for axis in index.variables() if axis not in known]
 
 
-def _opened(node: Assignment, read: Read, dim: int, opened: int) -> OpenIndex:
+def _check_opened(node: Assignment, read: Read, dim: int, opened: int) -> None:
+    """Refuse an index from which the extent of its open axis does not follow."""
     index = read.index[dim]
     backwards = next((axis for c, axis in index.steps() if c < 0), None)
     if backwards is not None:
@@ -85,10 +70,8 @@ def _opened(node: Assignment, read: Read, dim: int, opened: int) -> OpenIndex:
             read.spans[dim],
             f"write the extent: `{node.axes[opened].name}:8`",
         )
-    stride, windows = index.coefficient(opened), index.without((opened,)).steps()
-    if not windows and index.offset < 0:
+    if len(index.variables()) == 1 and index.offset < 0:
         raise _shifted(node, read.spans[dim], opened, index)
-    return OpenIndex(read, dim, opened, stride, windows)
 
 
 def _two_open(node: Assignment, span: Span, opened: list[int]) -> ShapeError:

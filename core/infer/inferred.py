@@ -15,8 +15,9 @@ from ilang.core.infer.sizes import Sizes
 from ilang.core.infer.solution import Solution
 from ilang.core.infer.solver import solve
 from ilang.core.ir.graph import Assignment, Graph, Read
-from ilang.core.ir.operation import Einsum, Operation, Sized
+from ilang.core.ir.operation import Operation, Sized
 from ilang.core.ir.rows import MEMORY_ORDER, Known, Shape, known_axes, opened
+from ilang.core.ir.spec import Spec
 
 
 class Inferred:
@@ -130,11 +131,11 @@ class Inferred:
             return None
         known = self._counted.get(value)
         if known is None:
-            assert isinstance(node.logic, Einsum)
+            assert isinstance(node.logic, Spec)
             counted = self.arrays.ranks.counted
             known = self._counted[value] = [
                 flat(shape, lambda name: counted[value, name].length)
-                for shape in node.logic.spec.shapes()
+                for shape in node.logic.shapes()
             ]
         return known
 

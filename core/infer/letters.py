@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ilang.core.calculus.affine import Affine
 from ilang.core.infer.counting import Flat, RowAxis
 from ilang.core.ir.graph import Assignment, Graph, View
-from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import MEMORY_ORDER
-from ilang.core.ir.spec import Axis, ShapeSpec, names_of
+from ilang.core.ir.spec import Axis, ShapeSpec, Spec, names_of
 from ilang.core.source import Span
 
 Key = str | RowAxis
@@ -56,9 +56,9 @@ class Letters:
 
     def _shapes(self, value: int, node: object) -> list[list[tuple[str, Span]]]:
         rows = self.rows(value)
-        if rows is None or not isinstance(node, Operation) or not isinstance(node.logic, Einsum):
+        if rows is None or not isinstance(node, Operation) or not isinstance(node.logic, Spec):
             return []
-        shapes = zip(node.logic.spec.shapes(), rows, strict=True)
+        shapes = zip(node.logic.shapes(), rows, strict=True)
         return [_shape_letters(shape, each) for shape, each in shapes]
 
 

@@ -38,7 +38,7 @@ from ilang.core.ir.graph import (
     View,
     operands,
 )
-from ilang.core.ir.operation import Einsum, Operation, Slice, Stack, Terminal
+from ilang.core.ir.operation import Operation, Slice, Stack, Terminal
 from ilang.core.ir.rows import (
     KINDS,
     MEMORY_ORDER,
@@ -261,12 +261,15 @@ class GraphConstraints:
             not_empty = AtLeast(axes[number], 1, Origin(says, node.span, "", None))
             self.constraints.append(not_empty)
         opened, self.inside[value] = opened_axes(node)
-        for each in opened:
-            span = each.read.spans[each.dim]
-            windows = tuple((step, axes[axis]) for step, axis in each.windows)
-            place = Origin(f"`{span.text()}` in {says}", span)
-            dim = next(dims[each.dim] for read, dims in accesses if read is each.read)
-            c = Positions(axes[each.axis], dim, windows, each.stride, each.padding(), place)
+        for opening, place, number in opened:
+            span, index = opening.spans[place], opening.index[place]
+            others = index.without((number,)).steps()
+            windows = tuple((step, axes[other]) for step, other in others)
+            padding = -2 * index.offset if windows else -index.offset  # one axis alone is shifted
+            base = next(dims[place] for read, dims in accesses if read is opening)
+            written = Origin(f"`{span.text()}` in {says}", span)
+            stride = index.coefficient(number)
+            c = Positions(axes[number], base, windows, stride, padding, written)
             self.constraints.append(c)
         self.node_axes[value] = [axes[number] for number in range(len(node.axes))]
         whole_axes = [index.axis() for index in node.target]
@@ -350,8 +353,8 @@ class GraphConstraints:
                     self.below(row, operand_row, origin)
             case Slice():
                 self._slice(node, node.logic, shape, operands, origin)
-            case Einsum():
-                self._einsum(value, node, node.logic.spec, [*names, "the result"], origin)
+            case notation.Spec():
+                self._einsum(value, node, node.logic, [*names, "the result"], origin)
             case Stack():
                 self._stack(node, node.logic.kind, shape, operands, origin)
             case "interleave":

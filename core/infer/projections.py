@@ -20,7 +20,7 @@ from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.operations import BATCH, INPUT, OUTPUT
 from ilang.core.infer.sizes import Sizes
 from ilang.core.ir import spec as notation
-from ilang.core.ir.operation import Einsum, Operation, Slice, Stack
+from ilang.core.ir.operation import Operation, Slice, Stack
 from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Known, Row, Shape, extent_of, known_axes
 from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
@@ -140,12 +140,12 @@ def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
             rows[BATCH] = [Affine((), node.logic.position or 0), *target[BATCH]]
             position: list[Index] = [() for _ in node.operands[1:]]
             return [maker.done(_stored(target), [_stored(rows), *position])]
-        case Einsum():
+        case notation.Spec():
             shapes = [
                 [[sizes.of(axis) for axis in known_axes(row)] for row in inferred.viewed(value, n)]
                 for n in range(len(operands) + 1)
             ]
-            return _specified(inferred, value, sizes, shapes, node.logic.spec, node.schedule)
+            return _specified(inferred, value, sizes, shapes, node.logic, node.schedule)
         case Stack():
             return [_stacked(node.logic, operands[n], n, sizes) for n in range(len(operands))]
         case "interleave":

@@ -13,7 +13,8 @@ from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Known, LengthEquations
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, OpenKernel, View
-from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.ir.operation import Operation
+from ilang.core.ir.spec import Spec
 from ilang.core.source import Span
 
 
@@ -75,7 +76,7 @@ def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
         elif isinstance(node, View):
             yield value, len(node.target), node.span, "gives"
             yield node.value, len(node.source), node.span, "reads"
-        elif isinstance(node, Operation) and isinstance(node.logic, Einsum):
+        elif isinstance(node, Operation) and isinstance(node.logic, Spec):
             yield from _of_spec(value, node, node.logic)
         elif isinstance(node, Einx):
             yield from _of_form(value, node)
@@ -86,9 +87,9 @@ def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
             yield annotation.value, len(annotation.dims), annotation.span, "is written with"
 
 
-def _of_spec(value: int, node: Operation, logic: Einsum) -> Iterator[tuple[int, int, Span, str]]:
+def _of_spec(value: int, node: Operation, logic: Spec) -> Iterator[tuple[int, int, Span, str]]:
     """The ranks that a specification writes: of shapes without row variables."""
-    for each, shape in zip((*node.operands, value), logic.spec.shapes(), strict=True):
+    for each, shape in zip((*node.operands, value), logic.shapes(), strict=True):
         if all(row.variable is None for row in shape.rows):
             yield each, len(shape.axes()), shape.span, "gives" if each == value else "reads"
 

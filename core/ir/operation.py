@@ -5,9 +5,9 @@ assignments.
 
 Invariants:
     - An operation has as many operands as its logic takes: two for ``compose`` and ``interleave``, one for
-      ``transpose`` and ``Slice`` (two where its position comes at run time), one per shape for ``Einsum``.
+      ``transpose`` and ``Slice`` (two where its position comes at run time), one per shape for a ``Spec``.
     - A ``Terminal`` of kind ``alike`` writes no rows and no values: an ``Alike`` constraint says whose rows it has.
-    - Where ``Stack``, ``interleave`` or a concatenating ``Einsum`` writes several parts, the scalar names every
+    - Where ``Stack``, ``interleave`` or a concatenating ``Spec`` writes several parts, the scalar names every
       operand: each part has those that it reads.
 """
 
@@ -59,13 +59,6 @@ class Slice:
 
 
 @record
-class Einsum:
-    """An extended einsum specification."""
-
-    spec: Spec
-
-
-@record
 class Stack:
     """Operands along a new first axis of row ``kind`` (0 batch, 1 input, 2 output)."""
 
@@ -80,7 +73,7 @@ RowLogic = Literal["pointwise", "compose", "transpose", "interleave"]
     - transpose: input and output rows exchanged;
     - interleave: the operands at even and odd positions of the last output axis.
 """
-Logic = RowLogic | Slice | Einsum | Stack
+Logic = RowLogic | Slice | Spec | Stack
 
 
 @record

@@ -35,7 +35,8 @@ from ilang.core.ir.graph import (
     operands,
     rewired,
 )
-from ilang.core.ir.operation import Einsum, Operation, Sized, Terminal
+from ilang.core.ir.operation import Operation, Sized, Terminal
+from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import ElementKernel, Schedule
 from ilang.core.passes.einx.bodies import computed
 from ilang.core.passes.einx.building import EinxBuilder, LeafTensor, dimensions, joined, parts
@@ -347,7 +348,7 @@ class _Expansion:
                 return len(node.target)
             case Elementwise():
                 return self._rank(node.value)
-            case Operation(logic=Einsum(spec=spec)):
+            case Operation(logic=Spec() as spec):
                 if all(row.variable is None for row in spec.result.rows):
                     return len(spec.result.axes())
             case _:

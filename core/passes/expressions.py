@@ -15,7 +15,7 @@ from ilang.core.calculus.affine import Affine, Within, axis_index, size_value, v
 from ilang.core.diagnostic import MeaningError, ScheduleError
 from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -46,7 +46,7 @@ def constant(node: syntax.Number) -> graph.Assignment:
 def operation(node: syntax.Einsum, slots: list[int]) -> Operation:
     """An einsum specification: the sum of products over the axes that the result lacks."""
     scalar = folded("mul", [Operand(number) for number in range(len(slots))])
-    logic, text = Einsum(node.spec), print_tree(node)
+    logic, text = node.spec, print_tree(node)
     return Operation(tuple(slots), scalar, "+", logic, text, node.span, node.schedule)
 
 

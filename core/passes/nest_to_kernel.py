@@ -282,7 +282,7 @@ class _Lowering(OnlineReductions):
             self._place_intervals(frame)
             online = self.plan.online.get(frame.instance)
             is_partial = online is not None and online.partial
-            kept = self._running(frame.instance).place if is_partial else None
+            kept = self._running(frame.instance) if is_partial else None
             frame.place = kept or self._staged_place(frame, site)
             self.frames[frame.instance] = frame
             yield self._assignment(frame, site)

@@ -47,22 +47,10 @@ from ilang.core.passes.reductions import Reductions
 from ilang.core.passes.runs import Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, kept_dims
 from ilang.core.passes.storage import Storage, start_of
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 
 WIDE = "f64"
 """Corrections are computed in the type in which sums accumulate."""
-
-
-@record
-class RunningPlaces:
-    """The places of a running reduction: its elements, and those of the same sum with every numerator divided by 0.
-
-    The second are there where a divisor may end as 0 while the sum does not: infinities and NaN then decide.
-    """
-
-    place: Place
-    dtype: str
-    odd: Place | None
 
 
 class OnlineReductions(Reductions):
@@ -71,7 +59,10 @@ class OnlineReductions(Reductions):
     def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
         """An empty kernel of a program."""
         super().__init__(scheduled, storage)
-        self.kept: dict[int, RunningPlaces] = {}
+        self.kept: dict[int, Place] = {}
+        """The elements of running reductions."""
+        self.odd: dict[int, Place] = {}
+        """The same sums with every numerator divided by 0: where a divisor may end as 0, infinities and NaN decide."""
         self.frames: dict[int, Frame] = {}
 
     # -- instances -----------------------------------------------------------------------------------------------------
@@ -104,7 +95,7 @@ class OnlineReductions(Reductions):
 
     # -- storage -------------------------------------------------------------------------------------------------------
 
-    def _running(self, instance: int) -> RunningPlaces:
+    def _running(self, instance: int) -> Place:
         """The places of a running reduction; it is started when it is first asked for."""
         if instance not in self.kept:
             outer = self.plan.online[instance].outer
@@ -129,7 +120,9 @@ class OnlineReductions(Reductions):
             else:
                 local = self._accumulator(called, row, node.acc_dtype, scope.block)
                 places.append(Place(local.variable, None, ()))
-        self.kept[instance] = RunningPlaces(places[0], node.acc_dtype, None if exact else places[1])
+        self.kept[instance] = places[0]
+        if not exact:
+            self.odd[instance] = places[1]
         if not entries:
             return
 
@@ -138,7 +131,8 @@ class OnlineReductions(Reductions):
 
         self._over(row, scope, loops, start)
 
-    def _held(self, row: Frame, place: Place, dtype: str) -> Scalar:
+    def _held(self, row: Frame, place: Place, dtype: str = "") -> Scalar:
+        dtype = dtype or row.node.acc_dtype
         if place.local is not None:
             return Local(place.local, dtype)
         assert place.buffer is not None
@@ -163,42 +157,45 @@ class OnlineReductions(Reductions):
         if before is not None:
             self._scale(frame, site, rows, kept, before)
 
-    def _step(self, frame: Frame, kept: RunningPlaces) -> Callable[[Block], None]:
+    def _step(self, frame: Frame, kept: Place) -> Callable[[Block], None]:
         """A function that fills the innermost block of a running reduction."""
 
         def step(body: Block) -> None:
-            more = self._accumulated(frame, self._held(frame, kept.place, kept.dtype))
-            self._add_step(frame, body, self._changed(frame, kept.place, more))
-            if kept.odd is not None:
-                value = converted(self._value(frame), kept.dtype)
-                huge: Scalar = Apply("mul", (value, Constant(INFINITY, kept.dtype)), kept.dtype)
+            more = self._accumulated(frame, self._held(frame, kept))
+            self._add_step(frame, body, self._changed(frame, kept, more))
+            if frame.instance in self.odd:
+                dtype, odd = frame.node.acc_dtype, self.odd[frame.instance]
+                value = converted(self._value(frame), dtype)
+                huge: Scalar = Apply("mul", (value, Constant(INFINITY, dtype)), dtype)
                 within = self._guarded(frame, self.plan.online[frame.instance].divided)
-                huge = Select(within, huge, value, kept.dtype) if within else huge
-                odd = Apply("add", (self._held(frame, kept.odd, kept.dtype), huge), kept.dtype)
-                self._add_step(frame, body, self._changed(frame, kept.odd, odd))
+                huge = Select(within, huge, value, dtype) if within else huge
+                more = Apply("add", (self._held(frame, odd), huge), dtype)
+                self._add_step(frame, body, self._changed(frame, odd, more))
 
         return step
 
-    def _snapshot(self, frame: Frame, site: Scope, rows: list[Loop], kept: RunningPlaces) -> Place:
+    def _snapshot(self, frame: Frame, site: Scope, rows: list[Loop], kept: Place) -> Place:
         name = f"{self.shaped.tensors[frame.value].name}_old"
         if not rows:
             place = Place(self._local(name, frame.value), None, ())
             assert place.local is not None
-            held = self._held(frame, kept.place, kept.dtype)
-            site.block.append(kernel.Define(place.local, kept.dtype, held))
+            held = self._held(frame, kept)
+            site.block.append(kernel.Define(place.local, frame.node.acc_dtype, held))
             return place
         dims = self._dims(frame, rows)
         indices = tuple(((1, loop),) for loop in rows)
-        place = Place(None, self._scratch(name, frame.value, kept.dtype, dims, site), indices)
+        place = Place(
+            None, self._scratch(name, frame.value, frame.node.acc_dtype, dims, site), indices
+        )
 
         def copy(body: Block) -> None:
-            body.append(self._changed(frame, place, self._held(frame, kept.place, kept.dtype)))
+            body.append(self._changed(frame, place, self._held(frame, kept)))
 
         self._over(frame, site, rows, copy)
         return place
 
     def _scale(
-        self, frame: Frame, site: Scope, rows: list[Loop], kept: RunningPlaces, before: Place
+        self, frame: Frame, site: Scope, rows: list[Loop], kept: Place, before: Place
     ) -> None:
         """Scale the sums that rest on the rows that have changed.
 
@@ -212,8 +209,8 @@ class OnlineReductions(Reductions):
             buffer = self._scratch(name, frame.value, WIDE, self._dims(frame, rows), site)
             factors = replace(before, buffer=buffer)
         with self._opened(frame, rows, site) as scope:
-            old = self._held(frame, before, kept.dtype)
-            new = self._held(frame, kept.place, kept.dtype)
+            old = self._held(frame, before)
+            new = self._held(frame, kept)
             factor: Scalar = _factor(old, new)
             if len(shared) < len(links):
                 local = self._local("factor", frame.value)
@@ -254,7 +251,7 @@ class OnlineReductions(Reductions):
             for loop, around in frame.home.items()
             if loop.axis == output
         )
-        row, place = self._row(link.instance, home), self._running(link.instance).place
+        row, place = self._row(link.instance, home), self._running(link.instance)
 
         def scaled(body: Block) -> None:
             more = factor
@@ -283,9 +280,11 @@ class OnlineReductions(Reductions):
         rows = _outputs(frame)
 
         def merge(body: Block, value: Scalar) -> None:
-            held = self._held(frame, kept.place, kept.dtype)
-            more = Apply("add", (held, converted(value, kept.dtype)), kept.dtype)
-            body.append(self._changed(frame, kept.place, more))
+            held = self._held(frame, kept)
+            more = Apply(
+                "add", (held, converted(value, frame.node.acc_dtype)), frame.node.acc_dtype
+            )
+            body.append(self._changed(frame, kept, more))
 
         held = self._accumulation(frame)
         if isinstance(held, RegisterTile | PartialSums | ThreadTile):
@@ -305,7 +304,7 @@ class OnlineReductions(Reductions):
         there. An empty sum is what it started with, and a row all of whose terms are 0 by guards rests on nothing.
         """
         running, kept = self.plan.online[instance], self.kept[instance]
-        held = self._held(row, kept.place, kept.dtype)
+        held = self._held(row, kept)
         value: Scalar = held
         shifts = [(link, self._has_seen_nothing(row, link)) for link in running.shifts]
         tests = [test for link, (test, _) in shifts if not self._guarded(row, link.live)]
@@ -316,7 +315,7 @@ class OnlineReductions(Reductions):
             dtype = self.shaped.tensors[element.value].dtype
             divisors.append((link, converted(converted(last, dtype), WIDE)))
         zero = Constant(0, WIDE)
-        odd = zero if kept.odd is None else self._held(row, kept.odd, kept.dtype)
+        odd = self._held(row, self.odd[instance]) if instance in self.odd else zero
         for link, divisor in divisors:
             is_zero = Apply("eq", (divisor, zero), "bool")
             value = self._live(row, link, Apply("where", (is_zero, odd, value), WIDE), value)
@@ -331,10 +330,10 @@ class OnlineReductions(Reductions):
 
     def _has_seen_nothing(self, row: Frame, link: Link) -> tuple[Scalar, Scalar]:
         """Whether a maximum that an element rests on is that of nothing but -inf; and the element then, NaN."""
-        most = self.kept[link.instance]
-        maximum = self._held(self._linked(row, link.instance, link), most.place, most.dtype)
-        nothing = Apply("eq", (maximum, Constant(-INFINITY, most.dtype)), "bool")
-        return nothing, converted(Apply("sub", (maximum, maximum), most.dtype), WIDE)
+        row = self._linked(row, link.instance, link)
+        maximum, dtype = self._held(row, self.kept[link.instance]), row.node.acc_dtype
+        nothing = Apply("eq", (maximum, Constant(-INFINITY, dtype)), "bool")
+        return nothing, converted(Apply("sub", (maximum, maximum), dtype), WIDE)
 
     def _linked(self, row: Frame, instance: int, link: Link) -> Frame:
         """The element of a reduction, an instance, that the element of a sum rests on by a link."""

@@ -33,6 +33,7 @@ from ilang.core.ir.schedule import (
     Parts,
     Plan,
     RegisterTile,
+    Scheduled,
     ThreadTile,
     TilePartials,
     parted,
@@ -40,7 +41,6 @@ from ilang.core.ir.schedule import (
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.terms import MOST_TERMS, RUN, RUNS
-from ilang.core.schedule.fuse import NestedProgram
 
 PART = 4 * RUN
 """Terms of a part that has several iterations of a loop, at least: its results are written and read once more."""
@@ -53,7 +53,7 @@ class _Reduction:
     ``leading`` are its own loops around those.
     """
 
-    program: NestedProgram
+    program: Scheduled
     instance: Instance
     node: Assignment
     nest: Nest
@@ -72,7 +72,7 @@ class _Reduction:
         return any(loop.axis in self.instance.intervals for loop in loops)
 
 
-def accumulated(program: NestedProgram, plan: Plan) -> Plan:
+def accumulated(program: Scheduled, plan: Plan) -> Plan:
     """The plan of a kernel with the accumulation of each of its reductions."""
     lent = _lent(plan)
     instances = tuple(
@@ -87,7 +87,7 @@ def accumulated(program: NestedProgram, plan: Plan) -> Plan:
 
 
 def _accumulation(
-    program: NestedProgram, plan: Plan, number: int, lent: frozenset[int]
+    program: Scheduled, plan: Plan, number: int, lent: frozenset[int]
 ) -> Accumulation | None:
     """The accumulation of one instance; of those ``lent``, loops are open around several."""
     reduction = _reduction(program, plan.instances[number])
@@ -110,9 +110,9 @@ def _lent(plan: Plan) -> frozenset[int]:
     return frozenset(opened.instance for root in roots for opened in root.chain)
 
 
-def _reduction(program: NestedProgram, instance: Instance) -> _Reduction | None:
+def _reduction(program: Scheduled, instance: Instance) -> _Reduction | None:
     """The reduction of an instance over loops of its own; None where it shares one of them, or reduces nothing."""
-    node, nest = program.node(instance.value), program.nest(instance.value)
+    node, nest = program.assigned(instance.value)
     reduced = frozenset(node.reduced_axes()) if node.base is None else frozenset()
     if not reduced or any(loop.axis in reduced for loop in instance.home):
         return None
@@ -133,7 +133,7 @@ def _reduction(program: NestedProgram, instance: Instance) -> _Reduction | None:
     return _Reduction(program, instance, node, nest, dtype, leading, loops, counts, reduced)
 
 
-def copies(program: NestedProgram, plan: Plan) -> list[int]:
+def copies(program: Scheduled, plan: Plan) -> list[int]:
     """The number of times that each instance of a kernel stands in its text.
 
     Tiles and partial sums compute their edges apart; a reduction may stand there with chunks and without.
@@ -150,7 +150,7 @@ def copies(program: NestedProgram, plan: Plan) -> list[int]:
     return times
 
 
-def _is_apart(program: NestedProgram, plan: Plan, around: Opened) -> bool:
+def _is_apart(program: Scheduled, plan: Plan, around: Opened) -> bool:
     """Whether what is inside a loop stands twice, for where all of a tile or of a partial sum is inside and for not."""
     instance = plan.instances[around.instance]
     nest, held, sizes = program.nests[instance.value], instance.accumulation, program.shaped.sizes
@@ -176,14 +176,13 @@ def _is_apart(program: NestedProgram, plan: Plan, around: Opened) -> bool:
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
-def _parts(program: NestedProgram, instance: Instance) -> Parts | None:
+def _parts(program: Scheduled, instance: Instance) -> Parts | None:
     """The parts of a reduction; the threads of a block share those of an element where elements are few, and parts not.
 
     One thread for each element would then leave most of a device idle, and wait for one part after the other.
     """
     node, nest, device = (
-        program.node(instance.value),
-        program.nest(instance.value),
+        *program.assigned(instance.value),
         program.machine.device,
     )
     loops, sizes = parted(node, nest), program.shaped.sizes
@@ -205,30 +204,29 @@ def _parts(program: NestedProgram, instance: Instance) -> Parts | None:
     return Parts(loops, are_few and are_many, least, most)
 
 
-def _alone(program: NestedProgram, instance: Instance) -> tuple[Loop, ...]:
+def _alone(program: Scheduled, instance: Instance) -> tuple[Loop, ...]:
     """The loops of a reduction each of whose iterations has a result of its own."""
-    node, nest = program.node(instance.value), program.nest(instance.value)
+    node, nest = program.assigned(instance.value)
     return () if _shared(program, instance)[0] else parted(node, nest)
 
 
-def _counts(program: NestedProgram, instance: Instance, loops: Sequence[Loop]) -> list[int | None]:
+def _counts(program: Scheduled, instance: Instance, loops: Sequence[Loop]) -> list[int | None]:
     """The numbers of iterations of loops of an instance, None where that is known at run time only."""
-    sizes, factors = program.shaped.sizes, program.nest(instance.value).factors
+    sizes, factors = program.shaped.sizes, program.assigned(instance.value)[1].factors
     return [
         fixed(sizes, part_extent(sizes, instance.extents[x.axis], factors[x.axis], x.part))
         for x in loops
     ]
 
 
-def _shared(program: NestedProgram, instance: Instance) -> tuple[int, int]:
+def _shared(program: Scheduled, instance: Instance) -> tuple[int, int]:
     """The least iterations of a loop over parts that share a result, and the most blocks of a device for them.
 
     Both numbers are 0 where it is known how many parts there are, and tiles, or parts are of anything but tiles of
     blocks, elements that their threads share, or elements of threads, which are as many as a device holds.
     """
     node, nest, device = (
-        program.node(instance.value),
-        program.nest(instance.value),
+        *program.assigned(instance.value),
         program.machine.device,
     )
     loops = parted(node, nest)
@@ -399,9 +397,7 @@ def _stages_inside(reduction: _Reduction, loops: Sequence[Loop]) -> bool:
     todo = [(reduction.instance.value, frozenset(loops))]
     while todo:
         value, among = todo.pop()
-        node, nest = program.shaped.nodes[value], program.nests[value]
-        assert isinstance(node, Assignment)
-        assert nest is not None
+        node, nest = program.assigned(value)
         for number, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
             if not among or not site:
                 continue

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.schedule import Fusion, Loop, Nest, loop_text, unscheduled
+from ilang.core.ir.schedule import Fusion, Loop, Nest, Scheduled, loop_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
-from ilang.core.record import record
 from ilang.core.schedule.readers import live_values
 
 Sources = frozenset[tuple[int, int]]
@@ -168,30 +167,6 @@ def _ambiguous(
     )
 
 
-@record
-class NestedProgram:
-    """A program whose nests are chosen, and the loops that staged producers share with their readers.
-
-    ``fusions`` has an entry per node and read: None where nothing is computed for the read, no entries for a node that
-    no output needs.
-    """
-
-    shaped: Shaped
-    nests: tuple[Nest | None, ...]
-    fusions: tuple[tuple[Fusion | None, ...], ...]
-    machine: Machine
-
-    def node(self, value: int) -> Assignment:
-        """The assignment of a value."""
-        return _assignment(self.shaped, value)
-
-    def nest(self, value: int) -> Nest:
-        """The loops of an assignment."""
-        nest = self.nests[value]
-        assert nest is not None
-        return nest
-
-
 def _assignment(shaped: Shaped, value: int) -> Assignment:
     node = shaped.nodes[value]
     assert isinstance(node, Assignment)
@@ -200,7 +175,7 @@ def _assignment(shaped: Shaped, value: int) -> Assignment:
 
 def nested(
     shaped: Shaped, nests: tuple[Nest | None, ...], provenance: Provenance, machine: Machine
-) -> NestedProgram:
+) -> Scheduled:
     """The program with the fusions of nests that are all chosen.
 
     Raises:
@@ -211,7 +186,7 @@ def nested(
     for value in sorted(live, reverse=True):
         reads = range(len(_assignment(shaped, value).reads))
         fusions[value] = tuple(_fusion(provenance, nests, value, number) for number in reads)
-    return NestedProgram(shaped, nests, tuple(fusions), machine)
+    return Scheduled(shaped, nests, tuple(fusions), (), machine)
 
 
 def _fusion(

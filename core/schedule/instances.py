@@ -24,11 +24,11 @@ from ilang.core.ir.schedule import (
     Nest,
     Opened,
     Root,
+    Scheduled,
     StagedSource,
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.schedule.fuse import NestedProgram
 
 if TYPE_CHECKING:
     from ilang.core.schedule.staged import StagedReader
@@ -76,7 +76,7 @@ class Instances:
 
     def __init__(
         self,
-        nested: NestedProgram,
+        nested: Scheduled,
         roots: Sequence[Root],
         computations: Computations,
         *,
@@ -108,11 +108,11 @@ class Instances:
 
     def node(self, number: int) -> Assignment:
         """The assignment that an instance computes."""
-        return self.nested.node(self.by_number[number].value)
+        return self.nested.assigned(self.by_number[number].value)[0]
 
     def nest(self, number: int) -> Nest:
         """The nest of an instance."""
-        return self.nested.nest(self.by_number[number].value)
+        return self.nested.assigned(self.by_number[number].value)[1]
 
     def opened(self, number: int, loop: Loop) -> Opened:
         """A loop of an instance, as a loop of the kernel."""
@@ -137,7 +137,7 @@ class Instances:
 
     def _root(self, root: Root, owner: int) -> None:
         """Add what is stored whole; its leading loops may be those of a root before."""
-        node, nest = self.nested.node(root.value), self.nested.nest(root.value)
+        node, nest = self.nested.assigned(root.value)
         home: dict[Loop, Opened] = {}
         if root.shared:
             leading = self.nest(owner).order[: root.shared]
@@ -197,7 +197,7 @@ class Instances:
             return copy is not None
         shared = {inner: reader.loops[outer] for inner, outer in fusion.loops.items()}
         home = {inner: opened for inner, opened in shared.items() if opened in reader.around}
-        producer, nest = self.nested.node(read.value), self.nested.nest(read.value)
+        producer, nest = self.nested.assigned(read.value)
         intervals, walks, extents = self._intervals(reader, read, producer, {x.axis for x in home})
         starts = tuple((a, *x, extents[a]) for a, x in intervals.items())
         key = (read.value, reader.chain[-1:], frozenset(home.items()), starts)

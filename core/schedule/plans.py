@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.schedule import Plan, Root
-from ilang.core.schedule.fuse import NestedProgram
+from ilang.core.ir.schedule import Plan, Root, Scheduled
 from ilang.core.schedule.instances import Computations, Instances
 
 
 class Plans:
     """The plans of the kernels of a program; of those with an online reduction each is found when first asked for."""
 
-    def __init__(self, nested: NestedProgram) -> None:
+    def __init__(self, nested: Scheduled) -> None:
         """For one program."""
         self.nested = nested
         self.partial = _over_partial(nested)
@@ -52,15 +51,15 @@ class Plans:
         return online
 
 
-def _over_partial(nested: NestedProgram) -> frozenset[int]:
+def _over_partial(nested: Scheduled) -> frozenset[int]:
     """The values that stage, also through what they stage, a reduction inside a loop over one of its reduced axes."""
     over: set[int] = set()
     for value, fusions in enumerate(nested.fusions):
         for number, fusion in enumerate(fusions):
             if fusion is None:
                 continue
-            read = nested.node(value).reads[number]
-            producer = nested.node(read.value)
+            read = nested.assigned(value)[0].reads[number]
+            producer = nested.assigned(read.value)[0]
             reduced = set() if producer.base is not None else set(producer.reduced_axes())
             if read.value in over or any(loop.axis in reduced for loop in fusion.loops):
                 over.add(value)

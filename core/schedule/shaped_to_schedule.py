@@ -22,7 +22,7 @@ from ilang.core.schedule.accumulation import accumulated, copies
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.choose.nests import Choice
-from ilang.core.schedule.fuse import NestedProgram, Provenance, nested
+from ilang.core.schedule.fuse import Provenance, nested
 from ilang.core.schedule.groups import completed
 from ilang.core.schedule.matrices.apart import computed_apart
 from ilang.core.schedule.plans import Plans
@@ -64,15 +64,9 @@ def shaped_to_schedule(
     check_nests(shaped, choice.nests)
     program = nested(shaped, choice.nests, provenance, machine)
     plans = Plans(program)
-    groups = completed(choice.kernels, choice.placed, choice.nests, plans)
-    scheduled = Scheduled(
-        shaped,
-        choice.nests,
-        program.fusions,
-        tuple(Group(roots, _planned(program, plans, roots)) for roots in groups),
-        machine,
-        is_apart=shaped is not written_program,
-    )
+    roots = completed(choice.kernels, choice.placed, choice.nests, plans)
+    groups = tuple(Group(each, _planned(program, plans, each)) for each in roots)
+    scheduled = replace(program, groups=groups, is_apart=shaped is not written_program)
     check_storage(scheduled)
     if machine.device is not None:
         from ilang.core.schedule.check.device import check_device
@@ -87,7 +81,7 @@ def shaped_to_schedule(
     return scheduled
 
 
-def _planned(program: NestedProgram, plans: Plans, roots: Sequence[Root]) -> Plan:
+def _planned(program: Scheduled, plans: Plans, roots: Sequence[Root]) -> Plan:
     """The plan of a kernel, with the storage of what reductions fold."""
     plan = accumulated(program, plans.of(roots))
     axes = mirror(program, plan) if len(roots) == 1 else None

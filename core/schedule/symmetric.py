@@ -17,25 +17,24 @@ from math import prod
 from ilang.core.calculus.affine import Affine, Within, axis_index, canonical
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
-from ilang.core.ir.schedule import Plan
+from ilang.core.ir.schedule import Plan, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import Machine
 from ilang.core.ops import COMMUTATIVE
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tilings import Tilings
-from ilang.core.schedule.fuse import NestedProgram
 
 MOST = 32
 """Assignments of an expression that is compared, at most: a larger one counts as not symmetric."""
 
 
-def mirror(program: NestedProgram, plan: Plan) -> tuple[int, int] | None:
+def mirror(program: Scheduled, plan: Plan) -> tuple[int, int] | None:
     """The axes, the outer one first, along which half of a root alone in its kernel is worth a copy of the other half.
 
     The loops of both are blocks around all that is reduced.
     """
     root, machine, shaped = plan.instances[0], program.machine, program.shaped
-    node, nest = program.node(root.value), program.nest(root.value)
+    node, nest = program.assigned(root.value)
     if machine.device is not None or plan.online or root.parts is not None or any(nest.roles):
         return None
     reduced = set(node.reduced_axes())

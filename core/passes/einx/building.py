@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.diagnostic import MeaningError, ShapeError
 from ilang.core.ir import einx, graph
-from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
+from ilang.core.ir.operation import Amount, Operation, Sized
 from ilang.core.ir.scalar import Operand, Scalar, folded
 from ilang.core.ir.spec import AxisLabel as SpecLabel
 from ilang.core.ir.spec import Joined, ShapeSpec, Spec, SpecRow
@@ -381,7 +381,7 @@ def _slice(b: EinxBuilder, value: int, dims: Sequence[_Dim], place: int, part: i
     given[place] = tuple(names)
     kept = [*labels[:place], names[part], *labels[place + 1 :]]
     spec = _spec([given], kept, b.span, _spans(dims, joined, labels, names))
-    slice_ = b.add(Operation((value,), Operand(0), "+", Einsum(spec), spec.text, b.span))
+    slice_ = b.add(Operation((value,), Operand(0), "+", spec, spec.text, b.span))
     amounts = tuple(_amount(each, b.sizes) for each in joined.items)
     spans = tuple(each.span for each in joined.items)
     b.sized.append(Sized(slice_, "labels", amounts, b.scope, spans, joined.span, tuple(names)))
@@ -433,9 +433,7 @@ def joined(b: EinxBuilder, dims: list[_Dim], piece: Callable[[list[_Dim]], int])
     result[place] = tuple(names)
     given = [[*labels[:place], name, *labels[place + 1 :]] for name in names]
     spec = _spec(given, result, b.span, _spans(flat, item, labels, names))
-    value = b.add(
-        Operation(tuple(values), _first(len(values)), "+", Einsum(spec), spec.text, b.span)
-    )
+    value = b.add(Operation(tuple(values), _first(len(values)), "+", spec, spec.text, b.span))
     if len(flat) == len(dims):
         return value
     leaves = tuple(_whole(b, dim) for dim in flat)

@@ -25,9 +25,9 @@ from ilang.core.ir.graph import (
     operands,
     rewired,
 )
-from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
+from ilang.core.ir.operation import Amount, Operation, Sized
 from ilang.core.ir.scalar import Operand, Position, Scalar
-from ilang.core.ir.spec import AxisLabel, ShapeSpec
+from ilang.core.ir.spec import AxisLabel, ShapeSpec, Spec
 from ilang.core.names import Names
 from ilang.core.passes.einx.building import EinxBuilder, LeafDimension, LeafTensor
 from ilang.core.record import mapped, replace
@@ -123,7 +123,7 @@ class BatchedProgram:
                 groups = (_after(group, len(along)) for group in (node.source, node.target))
                 source, target = groups
                 rewired_node = replace(node, value=read[0], axes=axes, source=source, target=target)
-            case Operation(logic=Einsum() as logic):
+            case Operation(logic=Spec() as logic):
                 rewired_node = replace(self._contraction(node, logic, along), operands=tuple(read))
             case _:
                 raise InternalError("E9901", f"no node of a component: {type(node).__name__}")
@@ -193,13 +193,12 @@ class BatchedProgram:
         return copied
 
     def _contraction(
-        self, node: Operation, logic: Einsum, along: Sequence[LeafDimension]
+        self, node: Operation, spec: Spec, along: Sequence[LeafDimension]
     ) -> Operation:
         """A specification with labels for axes in front of what each shape has.
 
         An array has its axes in the order batch, output, input: what stands before them is of the batch row.
         """
-        spec = logic.spec
         unique = Names(spec.names())
         labels = {leaf.key: AxisLabel(unique.fresh(leaf.key), leaf.span) for leaf in along}
 
@@ -211,7 +210,7 @@ class BatchedProgram:
         operands = zip(spec.operands, node.operands, strict=True)
         shapes = tuple(before(shape, self.along[value]) for shape, value in operands)
         whole = replace(spec, operands=shapes, result=before(spec.result, along))
-        return replace(node, logic=Einsum(whole), schedule=None)
+        return replace(node, logic=whole, schedule=None)
 
     def _constraints(self) -> None:
         """Add the constraints that the program has on sizes of values that are computed."""

@@ -32,7 +32,7 @@ def accesses_of(shaped: Shaped, inlining: Inlining, machine: Machine) -> tuple[A
     for node in shaped.nodes:
         accesses: dict[Access, float] = {}
         if isinstance(node, Assignment):
-            accesses[node.target] = machine.strides.written
+            accesses[node.target] = machine.memory.strided_write
             for read in dict.fromkeys(node.reads):
                 for access, weight in _through(shaped, inlining, read, known, machine).items():
                     accesses[access] = accesses.get(access, 0.0) + weight
@@ -50,7 +50,7 @@ def _through(
     renamed = mapping(producer, read)
     accesses: dict[Access, float] = {}
     for access, weight in known[read.value].items():
-        if access != producer.target or weight != machine.strides.written:
+        if access != producer.target or weight != machine.memory.strided_write:
             moved = tuple(index.renamed(renamed) for index in access)
             accesses[moved] = accesses.get(moved, 0.0) + weight
     return accesses
@@ -85,15 +85,15 @@ def loop_order(node: Assignment, accesses: Accesses, machine: Machine) -> tuple[
     if node.scatters() and node.acc is None:
         return tuple(range(len(node.axes)))  # the last iteration that meets an element stores it
     reduced = set(node.reduced_axes())
-    strides = machine.strides
-    cost = [strides.dependent_sum * (axis in reduced) for axis in range(len(node.axes))]
+    memory = machine.memory
+    cost = [memory.dependent_sum * (axis in reduced) for axis in range(len(node.axes))]
     for access, weight in accesses.items():
         for distance, index in enumerate(reversed(access)):
             for axis in index.rests_on():
-                cost[axis] += weight * (strides.wide + distance)
+                cost[axis] += weight * (memory.wide_stride + distance)
             for coefficient, axis in index.steps():
-                along = strides.unit * abs(coefficient)
-                step = strides.wide + distance if distance else along
+                along = memory.unit_stride * abs(coefficient)
+                step = memory.wide_stride + distance if distance else along
                 cost[axis] += weight * step
     return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))
 

@@ -36,7 +36,7 @@ from ilang.core.schedule.accumulation import copies
 from ilang.core.schedule.choose import choice
 from ilang.core.schedule.choose.choice import analysed, choose
 from ilang.core.schedule.choose.nests import choose_nests
-from ilang.core.schedule.fuse import NestedProgram, Provenance
+from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
@@ -250,10 +250,9 @@ def test_edges_are_counted_as_they_are_written(text: str, monkeypatch: pytest.Mo
     lines = count()
     monkeypatch.setattr(nest_to_kernel, "schedule_text", lambda *_: str(next(lines)))
     value = scheduled(text)
-    program = NestedProgram(value.shaped, value.nests, value.fusions, value.machine)
     kernels = pipeline.lower(value.shaped).kernels
     for group, kernel in zip(value.groups, kernels, strict=True):
-        assert sum(copies(program, group.plan)) == len(kernel.comments)
+        assert sum(copies(value, group.plan)) == len(kernel.comments)
 
 
 def test_columns_accumulate_in_partial_sums() -> None:
