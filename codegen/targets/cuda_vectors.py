@@ -13,7 +13,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import VectorAccess
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Change, Define, For, Statement, Store
-from ilang.core.ir.rewriting import parts_of, substituted, vector_stores
+from ilang.core.ir.rewriting import parts_of, substituted
 from ilang.core.ir.scalar import Apply, Load, Scalar
 
 VECTORS = {
@@ -78,22 +78,8 @@ def contracted(s: Change | Store, spelling: Spelling) -> str:
 
 def unrolled(spelling: Spelling, loop: For, wide: Sequence[BufferId]) -> Iterator[str]:
     """The iterations of a loop, each an element of vectors of some buffers."""
-    each = vector_stores(spelling.program, loop)
-    first, count = each[0], len(each)
-    loads = [[*dict.fromkeys(_loads((store,), wide))] for store in each]
-    for n, load in enumerate(loads[0]):
-        kind = _kind(spelling, load.buffer, count)
-        place = vector(spelling, load.buffer, load.index, count, "const ")
-        yield f"const {kind} loaded{n} = {place};"
-    whole = first.buffer in wide
-    if whole:
-        yield f"{_kind(spelling, first.buffer, count)} stored;"
-    for lane, store, read in zip(LANES, each, loads, strict=False):
-        held = Held(spelling, {load: f"loaded{n}.{lane}" for n, load in enumerate(read)})
-        target = held.element(store.buffer, store.index)
-        yield f"{f'stored.{lane}' if whole else target} = {held.value(store.value)};"
-    if whole:
-        yield f"{vector(spelling, first.buffer, first.index, count)} = stored;"
+    lanes = range(spelling.program.sizes[loop.size].fixed or 0)
+    return _moving(spelling, wide, loop.variable, [Affine((), lane) for lane in lanes], loop.body)
 
 
 def _kind(spelling: Spelling, number: int, count: int) -> str:
@@ -118,16 +104,28 @@ def together(
     body: Sequence[Statement],
 ) -> Iterator[str]:
     """The statements of a worker for a vector, whose elements are those of a block and of the iterations after it."""
-    steps = (Affine(((1, variable),), n) for n in range(vectors.count))
+    steps = [Affine(((1, variable),), n) for n in range(vectors.count)]
+    return _moving(spelling, vectors.moved, variable, steps, body)
+
+
+def _moving(
+    spelling: Spelling,
+    moved: Sequence[BufferId],
+    variable: VariableId,
+    steps: Sequence[Affine],
+    body: Sequence[Statement],
+) -> Iterator[str]:
+    """The statements of iterations, each an element of vectors of the buffers that are ``moved``."""
+    count = len(steps)
     each = [[substituted(s, {variable: step}) for s in body] for step in steps]
-    loads = [[*dict.fromkeys(_loads(block, vectors.moved))] for block in each]
-    stores = [s for s in each[0] if isinstance(s, Store) and s.buffer in vectors.moved]
+    loads = [[*dict.fromkeys(_loads(block, moved))] for block in each]
+    stores = [s for s in each[0] if isinstance(s, Store) and s.buffer in moved]
     for n, load in enumerate(loads[0]):
-        kind = _kind(spelling, load.buffer, vectors.count)
-        place = vector(spelling, load.buffer, load.index, vectors.count, "const ")
+        kind = _kind(spelling, load.buffer, count)
+        place = vector(spelling, load.buffer, load.index, count, "const ")
         yield f"const {kind} loaded_{n} = {place};"
     for n, store in enumerate(stores):
-        yield f"{_kind(spelling, store.buffer, vectors.count)} stored_{n};"
+        yield f"{_kind(spelling, store.buffer, count)} stored_{n};"
     places = {store.buffer: f"stored_{n}" for n, store in enumerate(stores)}
     for lane, block, lanes in zip(LANES, each, loads, strict=False):
         words = {load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)}
@@ -135,7 +133,7 @@ def together(
         scoped = any(isinstance(s, Define) for s in block)  # variables of an element are its own
         yield from braced("", lines) if scoped else lines
     for n, store in enumerate(stores):
-        place = vector(spelling, store.buffer, store.index, vectors.count)
+        place = vector(spelling, store.buffer, store.index, count)
         yield f"{place} = stored_{n};"
 
 

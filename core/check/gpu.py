@@ -168,7 +168,9 @@ def _together(
             wide = s.manner.buffers
             arrays = {number for number in wide if program.buffers[number].space != "shared"}
             _demand(program, kernel, arrays <= aligned, "vectors are of aligned rows")
-            simple = len(s.body) == 1 and isinstance(s.body[0], ir.Store)
+            *before, last = s.body
+            simple = all(isinstance(x, ir.Define) and not x.mutable for x in before)
+            simple = simple and isinstance(last, ir.Store)
             _demand(program, kernel, simple, "an iteration stores an element of a vector")
             chosen = {load.buffer for x in s.body for load in chosen_loads(x)}
             _demand(program, kernel, chosen.isdisjoint(wide), "vectors are read whatever holds")

@@ -24,7 +24,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted, unless_same
-from ilang.core.ir.scalar import Load, Local
+from ilang.core.ir.scalar import Local
 from ilang.core.passes.gpu.coalesced import with_coalesced_stores
 from ilang.core.passes.gpu.full_tiles import in_regions
 from ilang.core.passes.gpu.numbering import Numbering
@@ -91,7 +91,7 @@ class _Vectorizer:
         """A loop that moves vectors between what a block shares and registers, wherever arrays begin."""
         if not isinstance(s, ir.For) or not isinstance(s.body[0], ir.Store):
             return s
-        return s if [*self._runs(s.body[0], s.variable, "")] else self._together(s, "shared")
+        return s if [*self._runs(s.body, s.variable, "")] else self._together(s, "shared")
 
     # -- loops that move vectors -------------------------------------------------------------------------------------
 
@@ -108,13 +108,13 @@ class _Vectorizer:
 
         Vectors are moved of a buffer in ``space`` at least ("" for arrays of a caller), else the loop stays, too.
         """
-        store = loop.body[0]
-        if loop.role != "u" or loop.within or not isinstance(store, ir.Store):
+        if loop.role != "u" or loop.within or not _stores_one(loop.body):
             return loop
         extent = self.numbering.sizes[loop.size].fixed
-        if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, space)]:
+        if extent is None or not [*self._runs(loop.body, loop.variable, space)]:
             return loop
-        wide = [*self._runs(store, loop.variable, ""), *self._runs(store, loop.variable, "shared")]
+        spaces: tuple[ir.Space, ...] = ("", "shared")
+        wide = [n for each in spaces for n in self._runs(loop.body, loop.variable, each)]
         if any(self._lanes(number) != extent for number in wide):
             return loop
         return replace(loop, manner=ir.Vectors(tuple(sorted(wide))))
@@ -130,7 +130,7 @@ class _Vectorizer:
         extent = self.numbering.sizes[last.size].fixed
         if len(spread.body) > 1 or not isinstance(store, ir.Store) or extent is None:
             return spread
-        loads = list(self._runs(store, last.variable, ""))
+        loads = list(self._runs(spread.body, last.variable, ""))
         if any(isinstance(part, Local) for part in parts_of(store)):
             return spread
         lanes = self._lanes(store.buffer)
@@ -153,15 +153,14 @@ class _Vectorizer:
             return spread
         return replace(spread, loops=loops, body=(whole,))
 
-    def _runs(self, store: ir.Store, variable: int, space: ir.Space) -> Iterator[BufferId]:
-        """The buffers along whose rows a statement goes with a loop, beginning where a vector does.
+    def _runs(self, body: ir.Block, variable: int, space: ir.Space) -> Iterator[BufferId]:
+        """The buffers along whose rows statements go with a loop, beginning where a vector does.
 
         The buffers are those of a caller and of the workspace, or those that a block shares. A read under a condition
         is none of them: a vector is read whatever holds.
         """
-        chosen = {load.buffer for load in chosen_loads(store)}
-        touched = [(store.buffer, store.index)]
-        touched += [(part.buffer, part.index) for part in parts_of(store) if isinstance(part, Load)]
+        chosen = {load.buffer for s in body for load in chosen_loads(s)}
+        touched = list(accesses(body))
         for number in dict.fromkeys(number for number, _ in touched):
             indices = [index for buffer, index in touched if buffer == number]
             buffer = self.program.buffers[number]
@@ -185,6 +184,13 @@ class _Vectorizer:
 
     def _lanes(self, number: BufferId) -> int:
         return self.program.machine.vector_lanes(self.program.buffers[number].dtype)
+
+
+def _stores_one(body: ir.Block) -> bool:
+    """Whether an iteration stores an element, after it has computed what that takes."""
+    *before, last = body
+    plain = all(isinstance(s, ir.Define) and not s.mutable for s in before)
+    return plain and isinstance(last, ir.Store)
 
 
 def _moves(program: ir.Program, body: ir.Block) -> tuple[BufferId, ...]:

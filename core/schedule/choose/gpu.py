@@ -24,6 +24,7 @@ from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import Accesses, Arrays, accesses_of, arrays_of, reads_of
 from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
+from ilang.core.schedule.choose.gpu_epilogues import epilogues
 from ilang.core.schedule.choose.gpu_rows import Member, gpu_rows
 from ilang.core.schedule.choose.gpu_tiles import copied_bytes, gpu_tile, is_copied, other_tiles
 from ilang.core.schedule.choose.gpu_together import TogetherKernels
@@ -73,7 +74,9 @@ def choose_for_gpu(
         blocks = blocks_of(apart, readers, tiled, extents, machine)
         others = replace(readers, kept=readers.kept.union(apart.phases))
     rows = gpu_rows(shaped, others, tiles, extents, machine)
-    choice = _Nests(shaped, written, provenance, readers, rows, blocks)
+    taken_by_rows = {*rows[0], *blocks.tiles, *blocks.matrices}
+    tiled_ends, ends = epilogues(shaped, written, others, rows[1], taken_by_rows)
+    choice = _Nests(shaped, written, provenance, readers, (rows[0], tiled_ends), (blocks, ends))
     nests, kernels = choice.run(), Kernels(shaped, provenance, only_common=True)
     parted = parted_values(shaped, nests)
     nests = tuple(
@@ -158,10 +161,10 @@ class _Nests:
         provenance: Provenance,
         readers: Inlining,
         rows: tuple[Mapping[int, Member], Sequence[BlockTile | None]],
-        blocks: Blocks,
+        inside: tuple[Blocks, Mapping[int, int]],
     ) -> None:
         self.shaped = shaped
-        self.blocks = blocks
+        self.blocks, self.ends = inside
         self.written = written
         self.provenance = provenance
         self.readers = readers
@@ -255,7 +258,10 @@ class _Nests:
         """Whether a value is computed inside of what reads it, unless that was written otherwise."""
         is_made = isinstance(self.shaped.nodes[value], Assignment)
         is_inside = (
-            self.readers.inlined[value] or value in self.inside or value in self.blocks.matrices
+            self.readers.inlined[value]
+            or value in self.inside
+            or value in self.blocks.matrices
+            or value in self.ends
         )
         return is_made and is_inside and value not in self.imposed
 
@@ -269,7 +275,7 @@ class _Nests:
             return self.blocks.tiles[value]
         if value in self.imposed:
             return None
-        if value not in self.given:
+        if value not in self.given or value in self.ends:
             return self.tiles[value]
         taken_from = self.around.get(value)
         factors, order = self.given[value]
@@ -297,7 +303,7 @@ class _Nests:
         if member is not None and member.lanes is not None:
             factors, order, roles = member.nest()
             return Nest(factors, order, none, roles=() if member.is_whole else roles)
-        if value in self.given and value not in self.blocks.tiles:
+        if value in self.given and value not in {*self.blocks.tiles, *self.ends}:
             tile = self.tiles[value] if value in self.inside else None
             return Nest(*self.given[value], none, roles=tile.roles if tile is not None else ())
         if tile is not None:
@@ -310,6 +316,8 @@ class _Nests:
         """Inside all loops, for what is inlined; inside those over rows; around a block, for what it copies."""
         if read.value in self.blocks.matrices and not self.readers.inlined[read.value]:
             return self.blocks.site(value, nest)
+        if read.value in self.ends:
+            return self.ends[read.value]
         if self._is_staged(read.value):
             row = self.inside.get(read.value)
             return len(nest.order) if row is None or row.is_whole else len(row.rows)

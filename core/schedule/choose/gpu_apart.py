@@ -12,7 +12,7 @@ has a kernel of its own, which computes tiles of them again.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop, Nest, Role
@@ -35,7 +35,7 @@ class Blocks:
     """
 
     tiles: Mapping[int, BlockTile]
-    matrices: Container[int]
+    matrices: Collection[int]
     columns: Mapping[int, int]
 
     @staticmethod

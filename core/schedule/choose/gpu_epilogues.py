@@ -1,0 +1,105 @@
+"""Epilogues of tiles on a GPU: pointwise work on the elements of a contraction, which is then never stored.
+
+Example, a layer with a bias:
+    in:   t2 = sum t1[i,j,k] over k;  t3 = t2[i,j] + b[j];  out = max(t3[i,j], 0)
+    out:  out has the block, the threads and the elements of t2, t3 || i j 0 i' j' ... computes t2 inside of a block
+
+Each thread ends with the elements that it has the sums of, in its registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.tile import BlockTile
+from ilang.core.schedule.fuse import mapping
+
+
+def epilogues(
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    readers: Inlining,
+    tiles: Sequence[BlockTile | None],
+    others: Collection[int],
+) -> tuple[tuple[BlockTile | None, ...], Mapping[int, int]]:
+    """The tiles of a program with those of values that end contractions, and the contractions.
+
+    A tile that ends a contraction is that of the contraction, without the loops over terms. Of each contraction, by
+    number, the second has how many loops of its reader stand around it.
+
+    Args:
+        shaped: the program.
+        written: the nests that a person wrote; their values take part in none.
+        readers: who reads each value.
+        tiles: of each value that goes block by block.
+        others: values that belong to other kernels already.
+    """
+    ends: dict[int, tuple[int, dict[int, int]]] = {}
+    all_tiles = [*tiles]
+    depths: dict[int, int] = {}
+    for value, node in enumerate(shaped.nodes):
+        if not isinstance(node, Assignment) or value in others or written[value] is not None:
+            continue
+        tile = tiles[value]
+        if tile is not None and _ends_in_block(node, tile):
+            ends[value] = value, {axis: axis for axis in node.output_axes()}
+        elif tile is None and (end := _end(shaped, readers, ends, node)) is not None:
+            contraction, axes = end
+            ends[value] = end
+            tile = tiles[contraction]
+            assert tile is not None
+            if not readers.inlined[value] and contraction not in depths:
+                all_tiles[value] = kept = _kept(tile, axes, len(node.axes))
+                depths[contraction] = kept.depth
+    return tuple(all_tiles), depths
+
+
+def _ends_in_block(node: Assignment, tile: BlockTile) -> bool:
+    """Whether each thread of a block has whole sums of a contraction in the end."""
+    reduced = set(node.reduced_axes())
+    named = zip(tile.order, tile.roles, strict=False)
+    inner = {loop.axis for loop in tile.order[tile.depth :]}
+    plain = not any(loop.axis in reduced and role for loop, role in named)
+    return bool(node.acc and node.base is None and reduced & inner and inner - reduced) and plain
+
+
+def _end(
+    shaped: Shaped,
+    readers: Inlining,
+    ends: Mapping[int, tuple[int, dict[int, int]]],
+    node: Assignment,
+) -> tuple[int, dict[int, int]] | None:
+    """The contraction whose elements a pointwise value has, in their order, and where its axes are in the value."""
+    if node.acc is not None or node.base is not None:
+        return None
+    for read in dict.fromkeys(node.reads):
+        producer, end = shaped.nodes[read.value], ends.get(read.value)
+        if end is None or readers.sole[read.value] is None or not isinstance(producer, Assignment):
+            continue
+        names = mapping(producer, read)
+        axes = {at_end: names[axis] for at_end, axis in end[1].items() if axis in names}
+        contraction = shaped.nodes[end[0]]
+        assert isinstance(contraction, Assignment)
+        if [axes.get(axis) for axis in contraction.output_axes()] == list(node.output_axes()) and (
+            len(axes) == len(node.axes) == len(read.index)
+        ):
+            return end[0], axes
+    return None
+
+
+def _kept(tile: BlockTile, axes: Mapping[int, int], count: int) -> BlockTile:
+    """The tile of what is stored instead of a contraction: its loops over elements, and nothing copied."""
+    factors: list[tuple[int, ...]] = [()] * count
+    for inner, axis in axes.items():
+        factors[axis] = tile.factors[inner]
+    kept = [n for n, loop in enumerate(tile.order) if loop.axis in axes]
+    return BlockTile(
+        tuple(factors),
+        tuple(Loop(axes[tile.order[n].axis], tile.order[n].part) for n in kept),
+        tuple(tile.roles[n] if n < len(tile.roles) else "" for n in kept),
+        sum(n < tile.depth for n in kept),
+        strided=(),
+    )
