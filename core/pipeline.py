@@ -7,13 +7,12 @@ step, and the steps of each kind of machine, are in ``steps.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import Error, ScheduleError, ShapeError
 from ilang.core.machine import CPU, GPU, Machine
-from ilang.core.record import replace
 from ilang.core.steps import (
     BUILD,
     CPU_PASSES,
@@ -377,13 +376,8 @@ def steps_below(
 
 def _steps(shaped: Shaped, machine: Machine, small: Collection[int]) -> Iterator[tuple[Step, Any]]:
     value: Any = shaped
-    chosen = (
-        _of_class(VIEWS, _moved, small),
-        _of_class(COLLAPSED, _collapsed, small),
-        _of_class(SCHEDULE, _scheduled, small),
-    )
-    for step in (*chosen, *LOWERING[len(chosen) :], *PASSES[machine.kind]):
-        value = _taken(step, value, machine)
+    for step in (*LOWERING, *PASSES[machine.kind]):
+        value = _taken(step, value, machine, *((small,) if step in OF_SIZE_CLASSES else ()))
         yield step, value
 
 
@@ -400,9 +394,9 @@ def _last(steps: Iterator[tuple[Step, Any]]) -> Any:
     return value
 
 
-def _taken(step: Step, value: Any, machine: Machine) -> Any:
-    """The result of a step for a machine, verified; one that is unchanged has been."""
-    given = step.run(value, machine)
+def _taken(step: Step, value: Any, machine: Machine, *small: Collection[int]) -> Any:
+    """The result of a step for a machine, and for a size class, verified; one that is unchanged has been."""
+    given = step.run(value, machine, *small)
     if step.verify is not None and given is not value:
         step.verify(given, value)
     return given
@@ -415,29 +409,12 @@ def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return fit_shaped(shaped, shapes)
 
 
-def _scheduled(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
-    from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
-
-    return shaped_to_schedule(shaped, machine, small)
-
-
 def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
     from ilang.core.ir.size_class import extents_of
     from ilang.core.transform.guards import without_met_guards
     from ilang.core.transform.views import moved_views
 
     return moved_views(without_met_guards(shaped), extents_of(shaped, small, machine))
-
-
-def _collapsed(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
-    from ilang.core.schedule.collapsing import shaped_to_collapsed
-
-    return shaped_to_collapsed(shaped, machine, small)
-
-
-def _of_class(step: Step, run: Callable[..., Any], small: Collection[int]) -> Step:
-    """The step for a size class, of which ``small`` are the small sizes."""
-    return replace(step, run=lambda shaped, machine: run(shaped, machine, small))
 
 
 FRONT = (
@@ -511,7 +488,7 @@ COLLAPSED = Step(
     "shaped",
     "core/ir/shaped.py",
     "contiguous axes collapsed",
-    _collapsed,
+    lazy("schedule.collapsing", "shaped_to_collapsed"),
     check("shaped"),
     "collapsed",
     shapes_text,
@@ -523,17 +500,18 @@ SCHEDULE = Step(
     "shaped",
     "core/ir/schedule.py",
     "loop order, tiles, fusion, staging and accumulators chosen",
-    _scheduled,
+    lazy("schedule.shaped_to_schedule", "shaped_to_schedule"),
     check("schedule"),
     "schedule",
     lazy("explain.schedule", "scheduled_text"),
 )
 """The step that chooses, for a machine and for a size class."""
 
+OF_SIZE_CLASSES = (VIEWS, COLLAPSED, SCHEDULE)
+"""The steps that take the small sizes of a size class as well."""
+
 LOWERING = (
-    VIEWS,
-    COLLAPSED,
-    SCHEDULE,
+    *OF_SIZE_CLASSES,
     Step(
         "core/passes/nest_to_kernel.py",
         "schedule",

@@ -27,15 +27,15 @@ class Step:
     """One step of the pipeline.
 
     ``module`` is the file of the step, ``takes`` and ``gives`` are the IRs before and after it. ``run`` computes the
-    result for a machine (steps before the schedule are the same for all), and ``verify`` checks it against what it
-    was made from. ``show`` prints it as the ``stage`` of that name; no two steps of a machine have one name.
+    result of a value and a machine, and ``verify`` checks it against what it was made from. ``show`` prints it as the
+    ``stage`` of that name; no two steps of a machine have one name.
     """
 
     module: str
     takes: str
     gives: str
     summary: str
-    run: Callable[[Any, Machine], Any]
+    run: Callable[..., Any]
     verify: Callable[[Any, Any], None] | None
     stage: str
     show: Callable[[Any], str]

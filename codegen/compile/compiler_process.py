@@ -54,7 +54,7 @@ def run_compiler(command: list[str], folder: Path, language: Language) -> tuple[
                 process_group=0,
             )
         output = _Output(child)
-        status = _ended(child)
+        status = _exit_status(child)
     except OSError as error:
         if child is not None:
             raise
@@ -114,7 +114,7 @@ class _Output:
         return (bytes(self._first) + between + bytes(self._last)).decode("utf-8", "replace")
 
 
-def _ended(child: subprocess.Popen[bytes]) -> int:
+def _exit_status(child: subprocess.Popen[bytes]) -> int:
     """The exit status of a compiler, the moment it ends. Raises subprocess.TimeoutExpired after ``SECONDS``.
 
     ``subprocess`` itself looks whether it has ended every 50 ms, a third of what a short text takes to compile.

@@ -125,7 +125,7 @@ def _mode(mode: object) -> str:
 
 
 def _expression(part: object, names: Sequence[str], depth: int = 0) -> str:
-    """An expression of nested tuples, texts and numbers as text. Raises NotationError E0180 (nested too deeply)."""
+    """An expression of nested tuples, texts and numbers as text. Raises NotationError E0180, DataError E0716."""
     if isinstance(part, str):
         return part if part in names else f"({part})"
     if isinstance(part, int | float) and not isinstance(part, bool) and isfinite(part):

@@ -239,7 +239,7 @@ class Expression:
         """The operands that are looked up."""
         return tuple(operand for operand in self.operands() if isinstance(operand, Lookup))
 
-    def looked(self, lookup: Lookup) -> tuple[str, ...]:
+    def lookup_axes(self, lookup: Lookup) -> tuple[str, ...]:
         """The axes that a lookup may mean, of which there must be one.
 
         Axes of the table that stand neither in the place nor in the output; else those of the output alone.
@@ -252,7 +252,7 @@ class Expression:
 
     def looked_up(self) -> frozenset[str]:
         """Every axis that is looked up: no loop runs over it."""
-        return frozenset(letter for lookup in self.lookups() for letter in self.looked(lookup))
+        return frozenset(letter for lookup in self.lookups() for letter in self.lookup_axes(lookup))
 
 
 @record

@@ -95,7 +95,7 @@ def _leaves(
     for operand in node.operands():
         leaf = operand
         if isinstance(operand, syntax.Lookup):
-            (letter,) = node.looked(operand)
+            (letter,) = node.lookup_axes(operand)
             lookups.append(graph.Lookup(position[letter], len(read)))
             read.append(number)
             leaf, number = operand.table, number + 1

@@ -402,7 +402,7 @@ class _ShapedBuilder(Assignments):
     def _typed_scalar(
         self, counts: CountedAxes, node: graph.Assignment, delivered: Sequence[Scalar]
     ) -> tuple[Scalar, str]:
-        """The typed scalar of an assignment, and the type of its result: uses of one definition have it once."""
+        """The typed scalar of an assignment, and the type of its result, once for all uses of a definition."""
         types = [(type(each), each.dtype) for each in delivered]
         key = (id(node.scalar), node.acc, self.meets, self.alone, counts.extents, *types)
         if key in self.typed:

@@ -65,7 +65,9 @@ class Definitions(dict[str, syntax.Definition]):
                 stack.extend(missing)
                 continue
             stack.pop()
-            leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else _alone(node)
+            leaves[id(node)] = (
+                sum(leaves[id(child)] for child in below) if below else _leaf_count(node)
+            )
             if name is not None:
                 self.counted[name] = leaves[id(node)]
         return leaves[id(tree)]
@@ -79,7 +81,7 @@ class Definitions(dict[str, syntax.Definition]):
         check_expressions(self.leaves(tree), tree.span)
 
 
-def _alone(leaf: syntax.Tree) -> int:
+def _leaf_count(leaf: syntax.Tree) -> int:
     """The expressions that a leaf is: the primitives of a kernel, one at least an output; none of a value's name."""
     if isinstance(leaf, syntax.ElementKernel):
         return sum(max(1, sum(map(operations, output.steps))) for output in leaf.outputs)
@@ -193,7 +195,7 @@ class _GraphBuilder:
                 definition = self.definitions[node.name]
                 if node.name in self.uses:
                     first = len(self.items)
-                    finished.append(self._again(self.uses[node.name]))
+                    finished.append(self._copy(self.uses[node.name]))
                     self._result(definition, finished[-1], first)
                     continue
                 if self.library is None and definition.span.source.name != node.span.source.name:
@@ -213,7 +215,7 @@ class _GraphBuilder:
                 finished.append(self._leaf(node))
         return finished[0]
 
-    def _leave(self) -> None:
+    def _leave_library(self) -> None:
         """End what a file uses of a library."""
         if self.library is None or self.library[1] < len(self.values):
             return
@@ -240,7 +242,7 @@ class _GraphBuilder:
         first, ends = self.opened.pop(), (tuple(wires.inputs), tuple(wires.outputs))
         self.uses[definition.name] = _Use(first, self._place(), *ends)
         self._result(definition, wires, first.items)
-        self._leave()
+        self._leave_library()
 
     def _result(self, definition: syntax.Definition, wires: _Wires, first: int) -> None:
         """Note the result of a definition that the outermost one uses, and its items, from ``first`` on."""
@@ -260,7 +262,7 @@ class _GraphBuilder:
             len(self.values),
         )
 
-    def _again(self, use: _Use) -> _Wires:
+    def _copy(self, use: _Use) -> _Wires:
         """Wire a definition as it was wired first: the same nodes, which read and give other values."""
         first, last, start = use.first, use.last, self._place()
         more = start.items - first.items

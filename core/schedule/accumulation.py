@@ -262,7 +262,7 @@ def _shared(program: Scheduled, instance: Instance) -> tuple[int, int]:
 
 
 def _chunks(reduction: _Reduction) -> Chunks | None:
-    """Chunks of a reduction outside all loops; None where one is enough."""
+    """The chunks that threads share of a reduction outside all loops; None where it is too short for that."""
     machine, counts = reduction.program.machine, reduction.counts
     if reduction.instance.chain or reduction.leading:
         return None

@@ -89,7 +89,7 @@ class _State:
         return next(iter(self.all()))
 
 
-Found = tuple[_State | None, Scalar]
+_Stateful = tuple[_State | None, Scalar]
 """The state of a scalar, and what is computed in its place."""
 
 
@@ -256,7 +256,7 @@ class _OnlineAnalysis:
 
     # -- what a partial value may meet ---------------------------------------------------------------------------------
 
-    def _scalar(self, number: int, reads: list[_State | None], scalar: Scalar) -> Found:
+    def _scalar(self, number: int, reads: list[_State | None], scalar: Scalar) -> _Stateful:
         """The state of a scalar of an instance whose reads have these states."""
         match scalar:
             case Operand():
@@ -276,7 +276,7 @@ class _OnlineAnalysis:
             case _:
                 return None, scalar
 
-    def _applied(self, number: int, scalar: Apply, arguments: list[Found]) -> Found:
+    def _applied(self, number: int, scalar: Apply, arguments: list[_Stateful]) -> _Stateful:
         """A primitive on arguments of which one depends on a partial reduction."""
         states = [state for state, _ in arguments]
         kinds = ["" if state is None else state.kind for state in states]

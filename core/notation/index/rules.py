@@ -125,7 +125,7 @@ def _check_lookups(e: Expression) -> None:
     """Each lookup looks up one axis of its own, that is an index somewhere and has an extent."""
     known: set[str] = set()
     for lookup in e.lookups():
-        letters = e.looked(lookup)
+        letters = e.lookup_axes(lookup)
         if len(letters) != 1:
             raise _looks_up(e, lookup, letters)
         (letter,) = letters

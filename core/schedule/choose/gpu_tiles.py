@@ -241,7 +241,7 @@ def _in_parts(
     *,
     is_known: bool = True,
 ) -> BlockTile:
-    """A reduction whose outermost reduced axis is split into chunks; the role of its innermost loop.
+    """A reduction whose outermost reduced axis is split into chunks; ``inner`` is the role of its innermost loop.
 
     The loop over chunks is outside of loops over elements, so that adjacent threads have adjacent elements. If the
     number of chunks is computed at run time, that loop is inside, and consecutive iterations share a chunk.

@@ -283,11 +283,11 @@ os.environ["CC"] = {str(slow)!r}
 os.environ["I_CACHE_DIR"] = os.environ["TMPDIR"] = {str(tmp_path / "cache")!r}
 os.mkdir(os.environ["TMPDIR"], 0o700)
 from ilang.codegen.compile import compiler_process
-wait, waiting, compilers = compiler_process._ended, threading.Event(), []
+wait, waiting, compilers = compiler_process._exit_status, threading.Event(), []
 def told(child):
     waiting.set()
     return wait(child)
-compiler_process._ended = told
+compiler_process._exit_status = told
 def interrupt():
     compilers.append(int(open({str(pipe)!r}).read()))
     waiting.wait()

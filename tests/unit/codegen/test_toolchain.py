@@ -193,13 +193,13 @@ def test_interrupted_it_leaves_no_process(
     fake_compiler(
         f"echo $$ >{tmp_path}/child; read go <{tmp_path}/waits; kill -INT $PPID; sleep 600"
     )
-    wait = compiler_process._ended
+    wait = compiler_process._exit_status
 
     def told(child: subprocess.Popen[bytes]) -> int:
         (tmp_path / "waits").write_text("go\n")
         return wait(child)
 
-    monkeypatch.setattr(compiler_process, "_ended", told)
+    monkeypatch.setattr(compiler_process, "_exit_status", told)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
