@@ -9,7 +9,7 @@ Any other value stands in the formula that reads it. Conversions between element
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 
 from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.explain.expression import affine_terms, affine_text, size_text, written_names
@@ -29,8 +29,6 @@ from ilang.core.ops import ARGUMENTS, OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.walks import reached
 
-MOST_STEPS = 6
-"""Expressions of a text that are shown one by one."""
 DEEPEST = 5
 """Values that stand in each other in a formula, at most."""
 CUT = 2000
@@ -58,11 +56,11 @@ class Formula:
 
 @record
 class Item:
-    """A value with a formula of its own: the letter of each of its axes; the axes of its dimensions, in order."""
+    """A value with a formula of its own: what computes it, and the letter of each of its axes."""
 
     value: int
+    node: Assignment
     letters: dict[int, str]
-    dims: tuple[int, ...]
 
 
 class Formulas:
@@ -70,21 +68,22 @@ class Formulas:
 
     def __init__(self, shaped: Shaped) -> None:
         self.shaped = shaped
-        self.successor: dict[int, int] = {
-            node.base: value
-            for value, node in enumerate(shaped.nodes)
-            if isinstance(node, Assignment) and node.base is not None
-        }
-        self.reads = Counter(
-            value
-            for number in sorted(_needed(shaped))
-            for value in sources_of(shaped.nodes[number])
-        )
-        self.needed = _needed(shaped)
-        self.viewed = {node.value for node in shaped.nodes if isinstance(node, View)}
+        self.last = shaped.last()
+        self.sizes = [size_text(size) for size in shaped.sizes]
+        self.origins = [shaped.tensors[value].origin() for value in self.last]
+        """The name of each value in loops and in C: one that another stores anew has its name."""
+        is_divided = any(tensor.definition for tensor in shaped.tensors)
+        last = (shaped.tensors[value] for value in self.last)
+        self.labels = [is_divided * (t.part or t.definition or shaped.name) for t in last]
+        """The definition of each value: the program itself where others are used, but not for it."""
+        needed = reached([*map(int, shaped.outputs)], lambda v: sources_of(shaped.nodes[v]))
+        self.needed = needed | set(shaped.inputs)
+        self.reads = Counter(v for n in self.needed for v in sources_of(shaped.nodes[n]))
         nodes = [node for node in shaped.nodes if isinstance(node, Assignment)]
-        self.looked = {each.source for node in nodes for each in node.lookups()}
-        self.surrounded = {
+        self.viewed = {node.value for node in shaped.nodes if isinstance(node, View)}
+        self.named = self.viewed | {each.source for node in nodes for each in node.lookups()}
+        """Values that need a name where they are read: by a view, as an index, or with zeros around them."""
+        self.named |= {
             read.value
             for node in nodes
             for read in node.reads
@@ -100,69 +99,35 @@ class Formulas:
         self.along: dict[str, set[str]] = {}
         self.notes: dict[str, None] = {}
         self.letters: list[str] = []
-        self.read = dict[str, None]()
-        """The tensors that the formula at hand reads."""
-        self.folded = dict[str, None]()
-        """The extents that it reduces along."""
-        self.local: frozenset[int] = frozenset()
-        self.dropped = 0
-        taken = {size.name for size in shaped.sizes}
-        taken |= {shaped.tensors[v].name for v in (*shaped.inputs, *shaped.outputs)}
-        self.unique = Names(frozenset(taken))
-        self.nameless = self.needed.difference(shaped.inputs, shaped.outputs, self.successor)
-        scalars = [v for v in (*shaped.inputs, *shaped.outputs) if not shaped.tensors[v].dims]
+        self.read, self.folded = dict[str, None](), dict[str, None]()
+        """The tensors that the formula at hand reads, and the extents that it reduces along."""
+        self.local, self.dropped = frozenset[int](), 0
+        ports = [shaped.tensors[v] for v in (*shaped.inputs, *shaped.outputs)]
+        names = frozenset(size.name for size in shaped.sizes)
+        self.unique = Names(names.union(each.name for each in ports))
+        replaced = {value for value, last in enumerate(self.last) if value != last}
+        self.nameless = self.needed.difference(shaped.inputs, shaped.outputs, replaced)
         self.names = {v: shaped.tensors[v].name for v in self.needed}
-        self.order = self._ordered()
-        sizes = {n for node in nodes for n in _sizes_in(node)}
-        self.reserved = {self.names[v] for v in scalars} | {shaped.sizes[n].name for n in sizes}
-        self.is_divided = any(tensor.definition for tensor in shaped.tensors)
-        self.plain = set[str]()
-        if any(map(self._is_misread, range(len(shaped.nodes)))):
-            loops = {
-                (axis.name, self._size(n))
-                for node in nodes
-                for axis, n in zip(node.axes, node.sizes, strict=True)
-            }
-            unlike = {word for pair in loops if pair[0] != pair[1] for word in pair}
-            self.plain = {name for name, _ in loops} - unlike - self.reserved
-            self.reserved |= {size.name for size in shaped.sizes}
-
-    def steps(self) -> tuple[Formula, ...]:
-        """The formula of every expression; none of long programs, and of those that texts do not show."""
-        nodes = [(v, n) for v, n in enumerate(self.shaped.nodes) if isinstance(n, Assignment)]
-        shown = [(v, n) for v, n in nodes if v in self.needed]
-        if not 1 < len(shown) <= MOST_STEPS or len(shown) < len(nodes):
-            return ()
-        every = self.every()
-        return tuple(replace(every[v], definition=" ".join(n.text.split())) for v, n in shown)
+        reads = {v: sources_of(shaped.nodes[v]) for v in shaped.outputs if not self.reads[v]}
+        free = [v for v, sources in reads.items() if replaced.isdisjoint(sources)]
+        self.order = {value: (value, 0) for value in self.needed}
+        """The place of each value on the page: as written, but results that nothing reads in their own order."""
+        self.order |= {v: (max(free[: n + 1]), n + 1) for n, v in enumerate(free)}
+        self.reserved = {each.name for each in ports if not each.dims}
+        self.reserved |= {
+            shaped.sizes[n].name
+            for node in nodes
+            for index in node.indices()
+            for _, n in index.sizes
+        }
+        plain = _letters_beside_extents(shaped, self.kept, self.sizes)
+        self.plain = (plain or set()) - self.reserved
+        self.reserved |= set() if plain is None else {size.name for size in shaped.sizes}
 
     def every(self) -> dict[int, Formula]:
         """The formula of every value but inputs."""
         self.kept |= {v for v in self.needed if not isinstance(self.shaped.nodes[v], Input)}
-        self._name_kept()
-        return {value: self._formula_of(value) for value in self._in_order()}
-
-    def _ordered(self) -> dict[int, tuple[int, int]]:
-        """The place of each value on the page: as written, but results that nothing reads in their own order."""
-        order = {value: (value, 0) for value in self.needed}
-        last = 0
-        for number, value in enumerate(self.shaped.outputs, 1):
-            if not self.reads[value] and not {*self.successor} & {
-                *sources_of(self.shaped.nodes[value])
-            }:
-                last = max(last, value)
-                order[value] = (last, number)
-        return order
-
-    def _is_misread(self, value: int) -> bool:
-        """Whether a loop has the extent that another one has the name of: ``for i`` around ``for j in 0..i``."""
-        node = self.shaped.nodes[value]
-        if value not in self.kept or not isinstance(node, Assignment):
-            return False
-        shown = range(len(node.axes)) if value in self.shaped.outputs else node.output_axes()
-        loops = [(node.axes[axis].name, self._size(node.sizes[axis])) for axis in shown]
-        letters = {name for name, _ in loops}
-        return any(name != extent and extent in letters for name, extent in loops)
+        return self._formulas()
 
     def _in_order(self) -> list[int]:
         """The values with formulas, in the order of the page."""
@@ -175,23 +140,11 @@ class Formulas:
                 self.nameless.discard(value)
                 tensor = self.shaped.tensors[value]
                 name = tensor.name if tensor.named else tensor.definition
-                self.names[value] = self.unique.fresh(name or self._described(value))
+                node = self.shaped.nodes[value]
+                if not name and isinstance(node, View):
+                    name = f"{self._called(node.value)}_view"
+                self.names[value] = self.unique.fresh(name or _word(node))
                 self.reserved |= set() if tensor.dims else {self.names[value]}
-
-    def _described(self, value: int) -> str:
-        """A word for a value: of what its formula ends in."""
-        node = self.shaped.nodes[value]
-        if isinstance(node, View):
-            return f"{self._called(node.value)}_view"
-        assert isinstance(node, Assignment)
-        if node.acc is not None:
-            return OPS[node.acc].word
-        scalar = node.scalar
-        while isinstance(scalar, Convert):
-            scalar = scalar.argument
-        if isinstance(scalar, Apply):
-            return PRIMITIVES[scalar.primitive].word
-        return "values"
 
     # -- values ------------------------------------------------------------------------------------------------------
 
@@ -202,15 +155,8 @@ class Formulas:
             return False
         if value in self.shaped.outputs or tensor.definition or isinstance(node, View):
             return True
-        if self._is_named(value):
-            return True
-        if node.base is not None or value in self.successor or node.scatters():
-            return True
-        return 1 < self.reads[value]
-
-    def _is_named(self, value: int) -> bool:
-        """Whether something that reads a value needs a name for it: a view, an index, or zeros around it."""
-        return value in self.viewed or value in self.looked or value in self.surrounded
+        stored = node.base is not None or value != self.last[value] or node.scatters()
+        return value in self.named or stored or 1 < self.reads[value]
 
     def _divided(self, value: int) -> bool:
         """Give the longest part of a formula a formula of its own; False where there is none."""
@@ -239,7 +185,7 @@ class Formulas:
             if name in taken:  # another letter is none that extents have
                 taken |= {size.name for size in self.shaped.sizes}
             letters[axis] = fresh_letter(name, taken)
-        return Item(value, letters, node.output_axes())
+        return Item(value, node, letters)
 
     def _letter(self, name: str) -> Affine:
         """A letter as an index: letters have numbers, as axes have."""
@@ -247,26 +193,25 @@ class Formulas:
             self.letters.append(name)
         return Affine(((1, self.letters.index(name)),))
 
-    def _name(self, number: int) -> str:
-        """A letter by its number."""
-        return self.letters[number]
-
-    def _one(self, index: Affine) -> str:
-        """The letter that an index is."""
-        (number,) = index.variables()
-        return self.letters[number]
-
     # -- formulas ----------------------------------------------------------------------------------------------------
 
-    def _formula_of(self, value: int) -> Formula:
-        tensor = self.shaped.tensors[value]
-        extents = tuple(self._size(number) for number in tensor.dims)
-        text = self._formula(value)
-        return Formula(self._label(value), text, extents, *self._mark(value))
+    def _formulas(self) -> dict[int, Formula]:
+        """The formula of each value that has one, in the order of the page."""
+        self._name_kept()
+        dims = {value: self.shaped.tensors[value].dims for value in self._in_order()}
+        return {
+            value: Formula(
+                self.labels[value],
+                self._formula(value),
+                tuple(self.sizes[number] for number in sizes),
+                *self._mark(value),
+            )
+            for value, sizes in dims.items()
+        }
 
     def _mark(self, value: int) -> LineMark:
         """The mark of the text that was written last, which gives a value."""
-        gives, node = self._tensor_name(value), self.shaped.nodes[value]
+        gives, node = self.origins[value], self.shaped.nodes[value]
         reads = tuple(name for name in self.read if name != gives)
         dims = self.shaped.tensors[value].dims
         sizes = node.sizes if isinstance(node, Assignment) else dims
@@ -275,81 +220,54 @@ class Formulas:
             (gives,), reads, (*along, *(each for each in self.folded if each not in along))
         )
 
-    def _tensor_name(self, value: int) -> str:
-        """The name of a tensor in loops and in C: one that another stores anew has its name."""
-        while value in self.successor:
-            value = self.successor[value]
-        return self.shaped.tensors[value].origin()
-
-    def _label(self, value: int) -> str:
-        """The definition that a value is computed in: the program itself where others are used, but not for it."""
-        if not self.is_divided:
-            return ""
-        last = value
-        while last in self.successor:
-            last = self.successor[last]
-        tensor = self.shaped.tensors[last]
-        return tensor.part or tensor.definition or self.shaped.name
-
     def _formula(self, value: int) -> str:
+        """The formula of a value, with the ranges of the letters of a part that is stored where it shows none."""
         node = self.shaped.nodes[value]
-        self.read = {}
         if isinstance(node, View):
-            self.read[self._tensor_name(node.value)] = None
-            extents = ",".join(self._size(n) for n in self.shaped.tensors[value].dims)
+            self.read = {self.origins[node.value]: None}
+            extents = ",".join(self.sizes[n] for n in self.shaped.tensors[value].dims)
             return f"{self.names[value]} = reshape({self._called(node.value)}, [{extents}])"
         item = self._item(value)
-        self.along = {}
-        self.folded = {}
-        place, assigned = self._place(item), self._assigned(item)
-        text = f"{place} {assigned}{self._ranges(item)}"
+        text, node, ranges = self._statement(item), item.node, list[str]()
+        for axis, letter in item.letters.items() if node.base is not None else ():
+            extent = self.sizes[node.sizes[axis]]
+            is_stored = axis in node.output_axes() or node.scatters()
+            if is_stored and self.along.get(letter) != {extent}:
+                ranges.append(f"{letter} in 0..{extent}")
+        text += f" for {' and '.join(ranges)}" if ranges else ""
         return text if len(text) <= CUT else f"{text[:CUT]} …"
 
-    def _ranges(self, item: Item) -> str:
-        """The ranges of the letters of a part that is stored, where its formula does not show them."""
-        node = self._node(item.value)
-        if node.base is None:
-            return ""
-        kept = [
-            axis for axis in range(len(node.axes)) if axis in node.output_axes() or node.scatters()
-        ]
-        letters = [(item.letters[axis], self._size(node.sizes[axis])) for axis in kept]
-        ranges = [
-            f"{letter} in 0..{extent}"
-            for letter, extent in letters
-            if self.along.get(letter) != {extent}
-        ]
-        return f" for {' and '.join(ranges)}" if ranges else ""
-
-    def _place(self, item: Item) -> str:
-        """The element that an assignment stores."""
-        node = self._node(item.value)
-        env = {axis: self._letter(letter) for axis, letter in item.letters.items()}
-        return self._element(item.value, node.target, env)
-
-    def _assigned(self, item: Item) -> str:
-        """The operator of an assignment and its right side."""
-        node = self._node(item.value)
-        value = self._value(item, folded=node.base is None)
+    def _statement(self, item: Item) -> str:
+        """An assignment: the element that it stores, the operator and the right side."""
+        node = item.node
+        place, value = self._sides(item, folded=node.base is None)
         if node.base is None or node.acc is None:
-            return f"= {value.text}"
-        return updated(node.acc, self._place(item), value)
+            return f"{place} = {value.text}"
+        return f"{place} {updated(node.acc, place, value)}"
 
-    def _node(self, value: int) -> Assignment:
-        node = self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
-        return node
-
-    def _value(self, item: Item, folded: bool) -> Piece:
-        """The value of an assignment; ``folded`` with its accumulator before it."""
-        node = self._node(item.value)
+    def _sides(self, item: Item, folded: bool) -> tuple[str, Piece]:
+        """The element that an assignment stores, and its value; ``folded`` with its accumulator before it."""
+        self.along, self.read, self.folded = {}, {}, {}
         env = {axis: self._letter(letter) for axis, letter in item.letters.items()}
-        taken = frozenset(item.letters.values())
+        place = self._element(item.value, item.node.target, env)
+        return place, self._value(item.node, env, {*item.letters.values()}, folded)
+
+    def _value(
+        self, node: Assignment, env: Mapping[int, Affine], taken: Set[str], folded: bool = True
+    ) -> Piece:
+        """The value of an assignment whose axes are ``env``; ``taken`` are the letters around it."""
         if folded and node.acc is not None:
             return self._fold(node, env, taken)
-        return self._scalar(node, node.scalar, env, taken)
 
-    def _fold(self, node: Assignment, env: Mapping[int, Affine], taken: frozenset[str]) -> Piece:
+        def leaf(part: Scalar) -> Piece:
+            if isinstance(part, Operand):
+                return self._read(node.reads[part.number], env, taken)
+            assert isinstance(part, Position)
+            return position_piece(self._terms(part.index, env))
+
+        return scalar_piece(node.scalar, leaf)
+
+    def _fold(self, node: Assignment, env: Mapping[int, Affine], taken: Set[str]) -> Piece:
         """A reduction over the axes that the target lacks, where its guards hold.
 
         How far an axis goes is a condition, too, unless it stands alone in an index, or its extent has its name.
@@ -360,12 +278,14 @@ class Formulas:
             word = "argmax" if node.text.startswith(">") else "argmin"
             piece = self._read(node.reads[0], env, taken)
         else:
-            piece = self._scalar(node, node.scalar, env, taken)
-        letters = {self._one(env[axis]): axis for axis in node.reduced_axes()}
+            piece = self._value(node, env, taken, folded=False)
+        letters = {
+            affine_text(env[axis], self.letters.__getitem__): axis for axis in node.reduced_axes()
+        }
         guards = list[str]()
         for letter, axis in letters.items():
             self.folded[self.shaped.sizes[node.sizes[axis]].name] = None
-            extent = self._size(node.sizes[axis])
+            extent = self.sizes[node.sizes[axis]]
             if self.along.pop(letter, {letter}) != {extent}:
                 guards.append(f"{letter} in 0..{extent}")
         for letter, extents in self.along.items():
@@ -385,88 +305,92 @@ class Formulas:
         for guard in guards:
             if guard.size is not None:
                 continue
-            index = substituted_letters(guard.index, env)
-            terms = affine_terms(index, self._name, self._size, self._called)
+            terms = self._terms(guard.index, env)
             lesser = position_piece([(-c, word) for c, word in terms if c < 0])
             greater = position_piece([(c, word) for c, word in terms if 0 < c])
             words.append(f"{lesser.text} <= {greater.text}")
         return words
 
-    def _scalar(
-        self, node: Assignment, scalar: Scalar, env: Mapping[int, Affine], taken: frozenset[str]
-    ) -> Piece:
-        """A scalar of an assignment whose axes are ``env``; ``taken`` are the letters around it."""
-        return scalar_piece(scalar, lambda leaf: self._leaf(node, leaf, env, taken))
+    def _terms(self, index: Affine, env: Mapping[int, Affine]) -> list[tuple[int, str]]:
+        """The terms of an index over axes that are ``env``, in words."""
+        index = substituted_letters(index, env)
+        return affine_terms(index, self.letters.__getitem__, self.sizes.__getitem__, self._called)
 
-    def _leaf(
-        self, node: Assignment, leaf: Scalar, env: Mapping[int, Affine], taken: frozenset[str]
-    ) -> Piece:
-        if isinstance(leaf, Operand):
-            return self._read(node.reads[leaf.number], env, taken)
-        assert isinstance(leaf, Position)
-        index = substituted_letters(leaf.index, env)
-        return position_piece(affine_terms(index, self._name, self._size, self._called))
-
-    def _read(self, read: Read, env: Mapping[int, Affine], taken: frozenset[str]) -> Piece:
+    def _read(self, read: Read, env: Mapping[int, Affine], taken: Set[str]) -> Piece:
         """An element that is read: by its name, or by its formula."""
         guards = self._guards(read.guards, env)
         if len(guards) < len(read.guards):
             self.notes[f"{self.names[read.value]} is 0 outside of its dimensions"] = None
-        piece = self._delivered(read, env, taken)
-        if not guards:
-            return piece
-        return Piece(f"({piece.text} if {' and '.join(guards)} else 0)", ATOM)
-
-    def _delivered(self, read: Read, env: Mapping[int, Affine], taken: frozenset[str]) -> Piece:
         node = self.shaped.nodes[read.value]
         if read.value in self.kept or not isinstance(node, Assignment):
-            return Piece(self._element(read.value, read.index, env), ATOM)
-        inner: dict[int, Affine] = {}
-        for part, index in zip(node.target, read.index, strict=True):
-            axis = part.axis()
-            if axis is not None:
-                inner[axis] = substituted_letters(index, env)
-        used = {*taken, *self.reserved, *map(self._name, variables_of(inner.values()))}
-        for axis in range(len(node.axes)):
-            if axis not in inner:
-                inner[axis] = self._letter(fresh_letter(node.axes[axis].name, used))
-                used.add(self._one(inner[axis]))
-        if node.acc is not None:
-            return self._fold(node, inner, frozenset(used))
-        return self._scalar(node, node.scalar, inner, frozenset(used))
+            piece = Piece(self._element(read.value, read.index, env), ATOM)
+        else:
+            inner = {
+                axis: substituted_letters(index, env)
+                for part, index in zip(node.target, read.index, strict=True)
+                if (axis := part.axis()) is not None
+            }
+            used = {*taken, *self.reserved}
+            used.update(self.letters[number] for number in variables_of(inner.values()))
+            for axis, each in enumerate(node.axes):
+                if axis not in inner:
+                    letter = fresh_letter(each.name, used)
+                    used.add(letter)
+                    inner[axis] = self._letter(letter)
+            piece = self._value(node, inner, used)
+        return Piece(f"({piece.text} if {' and '.join(guards)} else 0)", ATOM) if guards else piece
 
     def _element(self, value: int, index: Sequence[Affine], env: Mapping[int, Affine]) -> str:
         """``name[i,j]``; of a value that only an iteration of shared loops has, without their indices."""
-        self.read[self._tensor_name(value)] = None
+        self.read[self.origins[value]] = None
         whole = [substituted_letters(part, env) for part in index]
         skipped = self.dropped if value in self.local else 0
-        self._see(value, whole, skipped)
-        shown = [affine_text(p, self._name, self._size, self._called) for p in whole[skipped:]]
-        return f"{self._called(value)}[{','.join(shown)}]" if shown else self._called(value)
-
-    def _see(self, value: int, index: Sequence[Affine], skipped: int = 0) -> None:
-        """Note the extents along which letters stand alone, in an index or in one that is looked up."""
-        for dim, part in enumerate(index):
+        todo = [*zip(self.shaped.tensors[value].dims, whole, strict=True)][skipped:]
+        while todo:  # note the extents along which letters stand alone, in what is looked up, too
+            dim, part = todo.pop()
             number = part.axis()
-            if number is not None and skipped <= dim:
-                extent = self._size(self.shaped.tensors[value].dims[dim])
-                self.along.setdefault(self._name(number), set()).add(extent)
+            if number is not None:
+                self.along.setdefault(self.letters[number], set()).add(self.sizes[dim])
             for _, each in part.looked:
-                self._see(each.source, each.index)
+                todo += zip(self.shaped.tensors[each.source].dims, each.index, strict=True)
+        words = self.letters.__getitem__, self.sizes.__getitem__, self._called
+        shown = [affine_text(part, *words) for part in whole[skipped:]]
+        return f"{self._called(value)}[{','.join(shown)}]" if shown else self._called(value)
 
     def _called(self, value: int) -> str:
         """The name of a value: one that another stores anew has its name."""
-        while value in self.successor:
-            value = self.successor[value]
-        return self.names[value]
-
-    def _size(self, number: int) -> str:
-        return size_text(self.shaped.sizes[number])
+        return self.names[self.last[value]]
 
 
-def _needed(shaped: Shaped) -> set[int]:
-    needed = reached([*map(int, shaped.outputs)], lambda value: sources_of(shaped.nodes[value]))
-    return needed | set(shaped.inputs)
+def _word(node: Assignment | View | Input) -> str:
+    """A word for a value: of what its formula ends in."""
+    assert isinstance(node, Assignment)
+    scalar = node.scalar
+    while isinstance(scalar, Convert):
+        scalar = scalar.argument
+    if node.acc is not None:
+        return OPS[node.acc].word
+    return PRIMITIVES[scalar.primitive].word if isinstance(scalar, Apply) else "values"
+
+
+def _letters_beside_extents(
+    shaped: Shaped, kept: Container[int], sizes: Sequence[str]
+) -> set[str] | None:
+    """The letters of axes that are no names of other extents; None where no loop of a value in ``kept`` is misread.
+
+    A loop is misread if its extent has the name of another loop: ``for i`` around ``for j in 0..i``.
+    """
+    loops, is_misread = set[tuple[str, str]](), False
+    for value, node in enumerate(shaped.nodes):
+        if isinstance(node, Assignment):
+            pairs = [(x.name, sizes[n]) for x, n in zip(node.axes, node.sizes, strict=True)]
+            loops |= {*pairs}
+            shown = pairs if value in shaped.outputs else [pairs[n] for n in node.output_axes()]
+            letters = {name for name, _ in shown}
+            misread = [name for name, extent in shown if name != extent and extent in letters]
+            is_misread = is_misread or bool(value in kept and misread)
+    unlike = {word for pair in loops if pair[0] != pair[1] for word in pair}
+    return {name for name, _ in loops} - unlike if is_misread else None
 
 
 def sources_of(node: Assignment | View | Input) -> tuple[int, ...]:
@@ -492,8 +416,3 @@ def fresh_letter(name: str, taken: Container[str]) -> str:
     alphabet = "ijklmnpqrstuvwxyzabcdefgh"
     candidates = (name, *(alphabet if len(name) == 1 else ()))
     return next((each for each in candidates if each not in taken), f"{name}'")
-
-
-def _sizes_in(node: Assignment) -> set[int]:
-    """The sizes that indices of an assignment are sums of."""
-    return {number for index in node.indices() for _, number in index.sizes}

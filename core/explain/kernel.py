@@ -16,14 +16,13 @@ from typing import assert_never
 from ilang.core.calculus.affine import Affine, Within, at_least_0, interval, left
 from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, ThreadEstimate, Transpose
+from ilang.core.ir.cpu import Outline, ThreadEstimate, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
     MatrixProduct,
     SwapBuffers,
     ThreadLoop,
-    VectorAccess,
 )
 from ilang.core.ir.rewriting import accesses
 from ilang.core.ir.scalar import (
@@ -152,12 +151,25 @@ def _extent(program: ir.Program, number: int) -> str:
     return f"n_{size.name}" if size.fixed is None else str(size.fixed)
 
 
+def _declared(variable: ir.Variable, value: str) -> str:
+    """The first value of a variable, and what C has to know of it."""
+    words = [f"in each of {variable.lanes} lanes"] if variable.lanes > 1 else []
+    words += ["wrapping"] if variable.wrapping else []
+    words += ["as an ordered integer"] if variable.ordered else []
+    return " ".join([f"{variable.name} = {value}", *words])
+
+
 class KernelLoops:
     """The loops of one kernel as indented text."""
 
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.kernel = kernel
+        self.arrays = [buffer.name for buffer in program.buffers]
+        self.is_for_warps = any(
+            isinstance(s, ThreadLoop) and s.over == "warps" for s in kernel.body
+        )
+        """Whether warps share iterations, each as a block does elsewhere."""
 
     def lines(self, body: Sequence[ir.Statement], indent: str) -> Iterator[str]:
         """The lines of statements."""
@@ -170,7 +182,8 @@ class KernelLoops:
                 case ir.If():
                     yield from self._if(s, indent)
                 case ir.Define():
-                    yield f"{indent}{self._defined(s)}"
+                    variable = self.kernel.locals[s.variable]
+                    yield f"{indent}{_declared(variable, self._scalar(s.value))}"
                 case ir.HorizontalReduction():
                     name = self.kernel.locals[s.variable].name
                     yield f"{indent}{name} = reduce the {s.lanes} lanes of {name} with {s.primitive}"
@@ -180,7 +193,9 @@ class KernelLoops:
                 case ir.Tile():
                     yield from self._tile(s, indent)
                 case Transpose():
-                    yield from self._transpose(s, indent)
+                    past = f", past the caches from {s.stream_from >> 20} MiB" * bool(s.stream_from)
+                    yield f"{indent}{self._head(s.loops)} in squares{past}"
+                    yield from self.lines(s.loops.body, indent + "  ")
                 case Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                     yield from (indent + line for line in self._together(s))
                 case ThreadLoop():
@@ -191,8 +206,12 @@ class KernelLoops:
 
     def _tile(self, s: ir.Tile, indent: str) -> Iterator[str]:
         """A register tile: how it is held, and the loops that fill it."""
-        name = self.program.buffers[s.buffer].name
-        yield f"{indent}tile {name} = {self._scalar(s.start)}{self._filling(s)}"
+        fill = ""
+        if s.fill is not None:
+            copy = self._update(self._element(s.fill.buffer, s.fill.index), s.fill.value)
+            first = " and ".join(f"{self.kernel.names[variable]} = 0" for variable in s.first)
+            fill = f" storing {copy}{' where ' * bool(first)}{first}"
+        yield f"{indent}tile {self.arrays[s.buffer]} = {self._scalar(s.start)}{fill}"
         inside = indent + "  "
         yield from (inside + line for line in self._held(s))
         for loop in s.blocks:
@@ -203,39 +222,37 @@ class KernelLoops:
     def _if(self, s: ir.If, indent: str) -> Iterator[str]:
         """The statements where conditions hold, and the others."""
         word = "if" if s.body else "unless"
-        rows = [self.program.buffers[number].name for number in s.aligned]
+        rows = [self.arrays[number] for number in s.aligned]
         words = [self._conditions(s.within)] if s.within else []
         words += [f"rows of {' '.join(rows)} are aligned"] if rows else []
         head = f"{word} {' and '.join(words)}"
         if s.stored is not None:
-            head = f"unless {self.program.buffers[s.stored].name} is stored"
+            head = f"unless {self.arrays[s.stored]} is stored"
         yield indent + head
         yield from self.lines(s.body, indent + "  ")
         if s.otherwise:
             yield from [f"{indent}else"] if s.body else []
             yield from self.lines(s.otherwise, indent + "  ")
 
-    def _takes(self, outline: Outline) -> str:
-        """The values that a function takes, writes and keeps."""
-        captured, buffers = outline.captured, self.program.buffers
+    def _outlined(self, outline: Outline | None) -> Iterator[str]:
+        """The function of a loop, the values that it takes, writes and keeps, and what decides on its threads."""
+        if outline is None or outline.estimate is None:
+            return
+        captured = outline.captured
         scalars = [self._end(n) for n in captured.sizes]
         scalars += [self.kernel.names[n] for n in captured.variables]
         scalars += [self.kernel.locals[local.variable].name for local in captured.locals]
-        scalars += [f"whether {buffers[n].name} is filled" for n in outline.fills]
-        arrays = [buffers[n].name for n in captured.buffers]
-        text = f"({', '.join(scalars)}; {', '.join(arrays)})"
-        text += f" writing {' '.join(buffers[n].name for n in sorted(outline.written))}"
-        if outline.private:
-            text += f", keeping {' '.join(buffers[n].name for n in outline.private)}"
+        scalars += [f"whether {self.arrays[n]} is filled" for n in outline.fills]
+        arrays, written, private = (
+            [self.arrays[n] for n in numbers]
+            for numbers in (captured.buffers, sorted(outline.written), outline.private)
+        )
+        text = f"({', '.join(scalars)}; {', '.join(arrays)}) writing {' '.join(written)}"
+        text += f", keeping {' '.join(private)}" if private else ""
         text += ", in vectors of half a cache line" if outline.half_vectors else ""
-        return text + (", parts of scratch for threads" if outline.divided else "")
-
-    def _outlined(self, outline: Outline | None) -> Iterator[str]:
-        """The function of a loop, and what decides on its threads."""
-        if outline is None or outline.estimate is None:
-            return
-        together = f", {outline.loops} loops as one" if outline.loops > 1 else ""
-        yield f"as loop{outline.number}{self._takes(outline)}{together}"
+        text += ", parts of scratch for threads" if outline.divided else ""
+        text += f", {outline.loops} loops as one" if outline.loops > 1 else ""
+        yield f"as loop{outline.number}{text}"
         yield f"shared by time {self._time(outline.estimate)}"
 
     def _time(self, estimate: ThreadEstimate) -> str:
@@ -249,29 +266,20 @@ class KernelLoops:
             inside = f", {first} {self._time(estimate.inside)} in {trips} iterations"
         return f"{'·'.join(words) or '1'}{inside}"
 
-    def _defined(self, s: ir.Define) -> str:
-        """The first value of a variable, and what C has to know of it."""
-        variable = self.kernel.locals[s.variable]
-        words = [f"in each of {variable.lanes} lanes"] if variable.lanes > 1 else []
-        words += ["wrapping"] if variable.wrapping else []
-        words += ["as an ordered integer"] if variable.ordered else []
-        return " ".join([f"{variable.name} = {self._scalar(s.value)}", *words])
-
-    def _transpose(self, s: Transpose, indent: str) -> Iterator[str]:
-        past = f", past the caches from {s.stream_from >> 20} MiB" if s.stream_from else ""
-        yield f"{indent}{self._head(s.loops)} in squares{past}"
-        yield from self.lines(s.loops.body, indent + "  ")
-
     def _together(self, s: Barrier | CombineThreads | SwapBuffers | MatrixProduct) -> Iterator[str]:
         """The statements that all threads of a block, or the lanes of a warp, run together."""
         match s:
             case Barrier():
                 yield "barrier"
             case SwapBuffers():
-                names = [self.program.buffers[number].name for number in (s.first, s.second)]
+                names = [self.arrays[number] for number in (s.first, s.second)]
                 yield f"swap {' and '.join(names)}"
             case CombineThreads():
-                yield self._combined(s)
+                name, device = self.kernel.locals[s.variable].name, self.program.machine.device
+                part = device and not self.is_for_warps and s.threads < device.warp
+                every = f"{s.threads}" if part else "all"
+                word = "lanes" if part or self.is_for_warps else "threads"
+                yield f"{name} = combine {name} of {every} {word} with {s.primitive}"
             case MatrixProduct():
                 sums, left, right = (
                     " ".join(map(self._scalar, side)) for side in (s.sums, s.left, s.right)
@@ -280,35 +288,29 @@ class KernelLoops:
                 yield f"  {left}"
                 yield f"  times {right}"
 
-    def _combined(self, s: CombineThreads) -> str:
-        """A variable of which each thread has a part."""
-        name = self.kernel.locals[s.variable].name
-        every = "all lanes" if self._is_for_warps() else "all threads"
-        device = self.program.machine.device
-        if device is not None and s.threads < device.warp and not self._is_for_warps():
-            every = f"{s.threads} lanes"
-        return f"{name} = combine {name} of {every} with {s.primitive}"
-
-    def _is_for_warps(self) -> bool:
-        """Whether warps share iterations, each as a block does elsewhere."""
-        return any(isinstance(s, ThreadLoop) and s.over == "warps" for s in self.kernel.body)
-
     def _spread(self, s: ThreadLoop, indent: str) -> Iterator[str]:
         """Iterations that are shared out, and what one of them does."""
-        loops = [self._shared_out(loop) for loop in s.loops]
+        loops = [
+            self._head(loop).removeprefix("for ")
+            + (f" along {loop.role}" if loop.role in (*BLOCK_ROLES, *THREAD_DIMENSIONS) else "")
+            for loop in s.loops
+        ]
         many = {
             "grid": f"over the grid, blocks of {s.threads} threads",
             "blocks": f"over blocks of {' x '.join(map(str, s.shape or (s.threads,)))} threads"
             + (f", {s.blocks} at a time" if 1 < s.blocks else ""),
             "warps": f"over groups of {s.lanes} lanes, blocks of {s.threads} threads",
-            "threads": "over the lanes" if self._is_for_warps() else "over the threads",
+            "threads": "over the lanes" if self.is_for_warps else "over the threads",
         }[s.over]
         line = (
             f"spread {' and '.join(loops)} {many}"
             if loops or s.over != "threads"
-            else ("one lane" if self._is_for_warps() else "one thread")
+            else ("one lane" if self.is_for_warps else "one thread")
         )
-        manner = "" if s.vectors is None else self._vectors(s.vectors)
+        manner = ""
+        if s.vectors is not None:
+            names = " ".join(self.arrays[number] for number in s.vectors.moved)
+            manner = f", {s.vectors.count} of {names} together where rows are aligned"
         from ilang.core.occupancy import iterations_of, loads_in_flight
 
         each, together = iterations_of(self.program, s), loads_in_flight(self.program, s)
@@ -316,16 +318,6 @@ class KernelLoops:
         manner += "" if together is None else f", up to {together} at a time"
         yield f"{indent}{line.replace('spread  ', 'spread nothing ')}{manner}"
         yield from self.lines(s.body, indent + "  ")
-
-    def _vectors(self, vectors: VectorAccess) -> str:
-        """The number of iterations that go at a time, of which arrays, and where."""
-        names = " ".join(self.program.buffers[number].name for number in vectors.moved)
-        return f", {vectors.count} of {names} together where rows are aligned"
-
-    def _shared_out(self, loop: ir.For) -> str:
-        """A loop whose iterations are shared out, and along which dimension."""
-        along = f" along {loop.role}" if loop.role in (*BLOCK_ROLES, *THREAD_DIMENSIONS) else ""
-        return f"{self._head(loop).removeprefix('for ')}{along}"
 
     def _head(self, loop: ir.For) -> str:
         begins, ends = (
@@ -338,20 +330,12 @@ class KernelLoops:
         if loop.chunk is not None:
             block = self.kernel.names[loop.chunk.block]
             remarks.append(f"block {block} of {self._end(loop.chunk.count)}")
-        names = [self.program.buffers[number].name for number in loop.finite]
+        names = [self.arrays[number] for number in loop.finite]
         remarks += [f"if {' and '.join(names)} are finite"] if names else []
         end += ", the first of" if loop.first else "," if remarks else ""
         end += " " * bool(remarks) + ", ".join(remarks)
         parallel = "parallel " if loop.parallel else ""
         return f"{parallel}for {self.kernel.names[loop.variable]} in {begin}..{end}"
-
-    def _filling(self, tile: ir.Tile) -> str:
-        """The copy that a tile fills, and when."""
-        if tile.fill is None:
-            return ""
-        copy = self._update(self._element(tile.fill.buffer, tile.fill.index), tile.fill.value)
-        names = [f"{self.kernel.names[variable]} = 0" for variable in tile.first]
-        return f" storing {copy}{' where ' if names else ''}{' and '.join(names)}"
 
     def _manner(self, loop: ir.For) -> str:
         """The manner in which a loop runs: in lanes, unrolled, with a prefetch, or not at all."""
@@ -361,23 +345,24 @@ class KernelLoops:
             role = " not unrolled"
         elif loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
-        prefetch = "" if loop.prefetch is None else self._prefetch(loop.prefetch)
-        deferred = "" if loop.deferred is None else self._deferred(loop.deferred)
-        version, wide = "", ""
+        prefetch, deferred, version, wide = "", "", "", ""
+        if loop.prefetch is not None:
+            loads = (load for _, loads in loop.prefetch.lines for load in loads)
+            rows = [self._element(load.buffer, load.index) for load in loads]
+            prefetch = f" prefetching {' and '.join(rows)} by {loop.prefetch.chunk}"
+        if loop.deferred is not None:
+            words = ["one thread has all"] if loop.deferred.alone else []
+            words += [self._conditions(loop.deferred.guards)] if loop.deferred.guards else []
+            condition = f" where {' and '.join(words)}" if words else ""
+            deferred = f" unless a tile does{condition}"
         if isinstance(loop.version, ir.If):
             version = self._cut(loop.variable, loop.version)
         elif loop.version is not None:
             version = f" with the reciprocal of {self._scalar(loop.version.arguments[1])}"
         if isinstance(loop.manner, ir.Vectors):
-            moved = [self.program.buffers[number].name for number in loop.manner.buffers]
+            moved = [self.arrays[number] for number in loop.manner.buffers]
             wide = f", {' '.join(moved)} together"
         return f"{lanes}{role}{prefetch}{deferred}{version}{wide}"
-
-    def _prefetch(self, prefetch: Prefetch) -> str:
-        """The elements that a loop moves into the caches, and how many iterations ahead."""
-        loads = (load for _, loads in prefetch.lines for load in loads)
-        rows = [self._element(load.buffer, load.index) for load in loads]
-        return f" prefetching {' and '.join(rows)} by {prefetch.chunk}"
 
     def _cut(self, variable: int, cut: ir.If) -> str:
         """From where to where all conditions of a loop hold."""
@@ -389,12 +374,6 @@ class KernelLoops:
         )
         condition = f" where {self._conditions(within)}" if within else ""
         return f", cut{' ' if ends else ''}{ends}{condition}"
-
-    def _deferred(self, deferred: DeferredPacking) -> str:
-        """The condition in which a tile fills a copy instead of a loop."""
-        words = ["one thread has all"] if deferred.alone else []
-        words += [self._conditions(deferred.guards)] if deferred.guards else []
-        return f" unless a tile does{' where ' if words else ''}{' and '.join(words)}"
 
     def _held(self, tile: ir.Tile) -> Iterator[str]:
         """Lines on a tile: how registers hold it, how many terms it adds in a row, where it goes in the end."""
@@ -463,10 +442,9 @@ class KernelLoops:
                 return ""
 
     def _element(self, buffer: int, index: Sequence[Affine]) -> str:
-        name = self.program.buffers[buffer].name
+        name = self.arrays[buffer]
         return f"{name}[{','.join(self._affine(part) for part in index)}]" if index else name
 
     def _affine(self, index: Affine) -> str:
-        buffers = self.program.buffers
-        names = self.kernel.names
-        return affine_text(index, lambda v: names[v], self._end, lambda n: buffers[n].name)
+        names, arrays = self.kernel.names, self.arrays
+        return affine_text(index, names.__getitem__, self._end, arrays.__getitem__)

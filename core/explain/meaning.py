@@ -35,6 +35,9 @@ from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 from ilang.core.ops import ARGUMENTS, SLOW
 from ilang.core.record import record, replace
 
+MOST_STEPS = 6
+"""Expressions of a text that are shown one by one."""
+
 
 @record
 class LoopLine:
@@ -72,8 +75,28 @@ class Meaning:
 def meaning(shaped: Shaped) -> Meaning:
     """The meaning of a program whose shapes are inferred."""
     page = _Meaning(shaped).run()
-    steps = () if any(each.definition for each in page.formulas) else _Meaning(shaped).steps()
+    steps = () if any(each.definition for each in page.formulas) else _steps(shaped)
     return page if len(steps) <= len(page.formulas) else replace(page, steps=steps)
+
+
+def _steps(shaped: Shaped) -> tuple[Formula, ...]:
+    """The formula of every expression; none of long programs, and of those that texts do not show."""
+    nodes = {v: node for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)}
+    if (
+        not 1 < len(nodes) <= MOST_STEPS
+        or not nodes.keys() <= (formulas := Formulas(shaped)).needed
+    ):
+        return ()
+    every = formulas.every()
+    return tuple(replace(every[v], definition=" ".join(n.text.split())) for v, n in nodes.items())
+
+
+def _reduced(item: Item) -> str:
+    """The reason why axes are reduced: ``k is summed: it is not in the output``."""
+    names = [item.letters[axis] for axis in item.node.reduced_axes()]
+    word = {"+": "summed", "*": "multiplied"}.get(item.node.acc or "", "reduced")
+    many = ("are", "they are") if 1 < len(names) else ("is", "it is")
+    return f"{', '.join(names)} {many[0]} {word}: {many[1]} not in the output"
 
 
 class _Meaning(Formulas):
@@ -85,34 +108,22 @@ class _Meaning(Formulas):
             text = self._formula(value)
             while LONGEST < len(text) and self._divided(value):
                 text = self._formula(value)
-        self._name_kept()
-        formulas = [self._formula_of(v) for v in self._in_order()]
+        formulas = self._formulas()
         ports = [*self.shaped.inputs, *self.shaped.outputs]
         shown = {number for value in ports for number in self.shaped.tensors[value].dims}
         notes = (*window_notes(self.shaped, shown), *self.notes)
         reduced = ""
-        if 1 < len(self.kept) or not self._is_fold(*self.kept):
+        first = self.shaped.nodes[min(self.kept)]
+        if 1 < len(self.kept) or not isinstance(first, Assignment) or first.acc is None:
             self._choose_for_loops()
         else:
-            reduced = self._reduced(*self.kept)
+            reduced = _reduced(self._item(*self.kept))
         loops = tuple(self._loops())
         self.kept = self.needed
         self._name_kept()
         tensors = enumerate(self.shaped.tensors)
         names = tuple((t.name, self._called(v)) for v, t in tensors if v in self.needed)
-        return Meaning(tuple(formulas), (), loops, notes, reduced, names)
-
-    def _is_fold(self, value: int) -> bool:
-        node = self.shaped.nodes[value]
-        return isinstance(node, Assignment) and node.acc is not None
-
-    def _reduced(self, value: int) -> str:
-        """The reason why axes are reduced: ``k is summed: it is not in the output``."""
-        node, letters = self._node(value), self._item(value).letters
-        names = [letters[axis] for axis in node.reduced_axes()]
-        word = {"+": "summed", "*": "multiplied"}.get(node.acc or "", "reduced")
-        many = ("are", "they are") if 1 < len(names) else ("is", "it is")
-        return f"{', '.join(names)} {many[0]} {word}: {many[1]} not in the output"
+        return Meaning(tuple(formulas.values()), (), loops, notes, reduced, names)
 
     def _choose_for_loops(self) -> None:
         """Choose the values that have lines in the loops.
@@ -164,7 +175,7 @@ class _Meaning(Formulas):
         if not (isinstance(node, Assignment) and isinstance(reader, Assignment)):
             return False
         stored = node.base is not None or reader.base is not None or node.scatters()
-        shown = value in self.shaped.outputs or self._is_named(value) or value in self.successor
+        shown = value in self.shaped.outputs or value in self.named or value != self.last[value]
         if stored or shown:
             return False
         once = True
@@ -176,7 +187,7 @@ class _Meaning(Formulas):
 
     def _is_costly(self, value: int) -> bool:
         """Whether the formula of a value has a slow function in it, or a reduction that gets no line of its own."""
-        count, todo = len(self._node(value).target), [value]
+        count, todo = len(self.shaped.tensors[value].dims), [value]
         while todo:
             at = todo.pop()
             node = self.shaped.nodes[at]
@@ -196,7 +207,7 @@ class _Meaning(Formulas):
         while todo:
             at = todo.pop()
             node = self.shaped.nodes[at]
-            names += [] if isinstance(node, Input) else [self._label(at)]
+            names += [] if isinstance(node, Input) else [self.labels[at]]
             inside = sources_of(node) if isinstance(node, Assignment) else ()
             todo += [each for each in inside if each not in self.kept]
         program = self.shaped.name
@@ -208,69 +219,68 @@ class _Meaning(Formulas):
 
     def _loops(self) -> Iterator[LoopLine]:
         """The lines of the loops: values in order, those over the same dimensions in shared loops."""
-        views = [v for v in self._in_order() if isinstance(self.shaped.nodes[v], View)]
-        first = [
-            v for v in views if isinstance(self.shaped.nodes[self.shaped.owner(ValueId(v))], Input)
-        ]
-        yield from (self._formula_line(view, "") for view in first)
-        values = [v for v in self._in_order() if v not in views]
-        groups: list[tuple[list[Item], int]] = []
+        nodes, order = self.shaped.nodes, self._in_order()
+        first = {
+            v
+            for v in order
+            if isinstance(nodes[v], View)
+            and isinstance(nodes[self.shaped.owner(ValueId(v))], Input)
+        }
+        yield from (self._formula_line(view, "") for view in order if view in first)
+        groups: list[tuple[list[Item], int] | int] = []
         mates = set[int]()
-        for value in (each for each in self._in_order() if each not in first):
-            if value in views:
-                groups.append(([Item(value, {}, ())], 0))
+        for value in (each for each in order if each not in first):
+            if isinstance(nodes[value], View):
+                groups.append(value)
                 mates = set()
                 continue
             item = self._item(value)
-            shared = self._joined(item, *groups[-1], mates) if mates else None
-            onto = self._node(value).base is not None
+            items, depth = group if not isinstance(group := (groups or [0])[-1], int) else ([], 0)
+            shared = self._joined(item, items, depth, mates) if mates else None
+            onto = item.node.base is not None
             mates = set() if onto else {*(mates if shared else ()), value}
             if shared is None:
-                groups.append(([item], 0 if onto else len(item.dims)))
+                groups.append(([item], 0 if onto else len(item.node.output_axes())))
             else:
-                groups[-1][0].append(shared[0])
-                groups[-1] = groups[-1][0], shared[1]
-        alone = len(values) == 1
+                groups[-1] = [*items, shared[0]], shared[1]
+        items = [item for group in groups if not isinstance(group, int) for item in group[0]]
         self.readers: dict[int, set[int]] = {}
-        for value in values:
-            for source, _ in self._all_reads(value):
-                self.readers.setdefault(source, set()).add(value)
-        for items, depth in groups:
-            if items[0].value in views:
-                view = items[0].value
-                yield self._formula_line(view, self._definitions(view))
+        for item in items:
+            for source, _ in self._all_reads(item.node):
+                self.readers.setdefault(source, set()).add(item.value)
+        for group in groups:
+            if isinstance(group, int):
+                yield self._formula_line(group, self._definitions(group))
             else:
-                yield from self._group(items, depth, alone)
+                yield from self._group(*group, alone=len(items) == 1)
 
     def _joined(
         self, item: Item, items: Sequence[Item], depth: int, mates: Container[int]
     ) -> tuple[Item, int] | None:
         """A value with the letters of the loops that it shares with others, and how many these are; None of none."""
-        node, first = self._node(item.value), items[0]
-        reads = [read for read in self._all_reads(item.value) if read[0] in mates]
+        node, first, dims = item.node, items[0], item.node.output_axes()
+        reads = [read for read in self._all_reads(node) if read[0] in mates]
         if not reads or node.base is not None or node.scatters():
             return None
-        sizes = [self._node(first.value).sizes[axis] for axis in first.dims]
-        count = 0
-        while count < min(depth, len(item.dims)) and node.sizes[item.dims[count]] == sizes[count]:
-            if any(
-                index[count : count + 1] != [item.letters[item.dims[count]]] for _, index in reads
-            ):
+        letters: dict[int, str] = {}
+        for axis, other in zip(dims, first.node.output_axes()[:depth], strict=False):
+            at, letter = len(letters), [item.letters[axis]]
+            is_read_so = all(index[at : at + 1] == letter for _, index in reads)
+            if node.sizes[axis] != first.node.sizes[other] or not is_read_so:
                 break
-            count += 1
+            letters[axis] = first.letters[other]
+        count = len(letters)
         if count == 0:
             return None
-        letters = {item.dims[n]: first.letters[first.dims[n]] for n in range(count)}
         used = set(letters.values())
         for axis, name in item.letters.items():
             if axis not in letters:
                 letters[axis] = fresh_letter(name, used)
                 used.add(letters[axis])
-        return Item(item.value, letters, item.dims), count
+        return Item(item.value, node, letters), count
 
-    def _all_reads(self, value: int) -> Iterator[tuple[int, list[str]]]:
+    def _all_reads(self, node: Assignment) -> Iterator[tuple[int, list[str]]]:
         """The values with formulas that a formula reads, and the index of each, over the letters of its own axes."""
-        node = self._node(value)
         top = {axis: self._letter(each.name) for axis, each in enumerate(node.axes)}
         todo: list[tuple[Assignment, Mapping[int, Affine]]] = [(node, top)]
         while todo:
@@ -279,17 +289,16 @@ class _Meaning(Formulas):
                 index = [substituted_letters(part, env) for part in read.index]
                 source = self.shaped.nodes[read.value]
                 if read.value in self.kept or not isinstance(source, Assignment):
-                    yield read.value, [affine_text(part, self._name) for part in index]
+                    yield (
+                        read.value,
+                        [affine_text(part, self.letters.__getitem__) for part in index],
+                    )
                     continue
-                inner = {
-                    part.axis(): at
-                    for part, at in zip(source.target, index, strict=True)
-                    if part.axis() is not None
-                }
-                names = {a: self._letter(f"{each.name}'") for a, each in enumerate(source.axes)}
-                todo.append(
-                    (source, {**names, **{a: at for a, at in inner.items() if a is not None}})
-                )
+                inner = {a: self._letter(f"{each.name}'") for a, each in enumerate(source.axes)}
+                for part, at in zip(source.target, index, strict=True):
+                    if (axis := part.axis()) is not None:
+                        inner[axis] = at
+                todo.append((source, inner))
 
     def _group(self, items: Sequence[Item], depth: int, alone: bool) -> Iterator[LoopLine]:
         """The shared loops of some values, and the loops of each inside."""
@@ -299,23 +308,21 @@ class _Meaning(Formulas):
             for v in mates
             if v not in self.shaped.outputs
             and v not in self.viewed
-            and v not in self.successor
+            and v == self.last[v]
             and self.readers.get(v, set()) <= mates
             and 1 < len(items)
         )
         self.dropped = depth
         first = items[0]
-        level = 0
-        for axis in first.dims[:depth]:
-            yield self._for(level, first, axis)
-            level += 1
+        level = len(around := first.node.output_axes()[:depth])
+        yield from (self._for(n, first, axis) for n, axis in enumerate(around))
         opened: list[str] = []
         inside: set[int] = set()
         for item in items:
             lines = list(self._own_loops(item, level, depth, alone))
             count = sum(line.text.startswith("for ") for line in lines)
             heads = [line.text for line in lines[:count]]
-            if heads and heads == opened and self._same_place(item, inside):
+            if heads and heads == opened and self._is_read_at_place(item.node, inside):
                 lines, heads = lines[count:], opened
             else:
                 inside = set()
@@ -324,42 +331,36 @@ class _Meaning(Formulas):
             inside.add(item.value)
         self.local, self.dropped = frozenset(), 0
 
-    def _same_place(self, item: Item, values: Container[int]) -> bool:
+    def _is_read_at_place(self, node: Assignment, values: Container[int]) -> bool:
         """Whether a formula reads some values only at the element that it is of itself."""
-        node = self._node(item.value)
-        letters = [node.axes[axis].name for axis in item.dims]
+        letters = [node.axes[axis].name for axis in node.output_axes()]
         return node.acc is None and all(
-            index == letters for source, index in self._all_reads(item.value) if source in values
+            index == letters for source, index in self._all_reads(node) if source in values
         )
 
     def _own_loops(self, item: Item, level: int, depth: int, alone: bool) -> Iterator[LoopLine]:
         """The loops of one value inside the shared ones, and its formula; a reduction that is alone has its loop."""
-        node = self._node(item.value)
-        definition = self._definitions(item.value)
-        around = item.dims[depth:]
-        if node.base is not None:
-            around = tuple(axis for axis in range(len(node.axes)))[depth:]
-        for axis in dict.fromkeys(around):
+        node, definition = item.node, self._definitions(item.value)
+        around = node.output_axes() if node.base is None else range(len(node.axes))
+        for axis in dict.fromkeys(around[depth:]):
             yield self._for(level, item, axis)
             level += 1
         plain = not node.guards and node.base is None and node.text[:2] not in ARGUMENTS
         if not (alone and node.acc is not None and plain):
-            self.read, self.folded = {}, {}
-            text = f"{self._place(item)} {self._assigned(item)}"
-            yield LoopLine(level, text, definition, *self._mark(item.value))
+            yield LoopLine(level, self._statement(item), definition, *self._mark(item.value))
             return
         word = {"+": "sum", "*": "product", ">": "most", "<": "least"}.get(node.acc, "found")
         start = {"+": "0", "*": "1", ">": "−inf", "<": "inf", "&&": "true"}.get(node.acc, "false")
-        gives = (self._tensor_name(item.value),)
+        gives = (self.origins[item.value],)
         yield LoopLine(level, f"{word} = {start}", "", gives)
         inside = level
         for axis in node.reduced_axes():
             yield self._for(inside, item, axis)
             inside += 1
-        self.read, self.folded = {}, {}
-        text = f"{word} {updated(node.acc, word, self._value(item, folded=False))}"
+        place, value = self._sides(item, folded=False)
+        text = f"{word} {updated(node.acc, word, value)}"
         yield LoopLine(inside, text, definition, *self._mark(item.value))
-        yield LoopLine(level, f"{self._place(item)} = {word}", "", gives)
+        yield LoopLine(level, f"{place} = {word}", "", gives)
 
     def _formula_line(self, value: int, definition: str) -> LoopLine:
         """The formula of a value as a line."""
@@ -368,7 +369,7 @@ class _Meaning(Formulas):
 
     def _for(self, level: int, item: Item, axis: int) -> LoopLine:
         """The head of a loop; its range where that is not named after the axis."""
-        number = self._node(item.value).sizes[axis]
-        letter, size = item.letters[axis], self._size(number)
+        number = item.node.sizes[axis]
+        letter, size = item.letters[axis], self.sizes[number]
         head = f"for {letter}" if size == letter else f"for {letter} in 0..{size}"
         return LoopLine(level, head, "", along=(self.shaped.sizes[number].name,))

@@ -65,7 +65,7 @@ def simple_loops(program: ir.Program, names: Mapping[str, str]) -> tuple[LoopLin
             if call.arrays:
                 arrays = [program.buffers[call.array(n)] for n in program.numbers()]
                 placed = replace(program, buffers=tuple(arrays))
-            lines += _Simple(placed, kernel, names, parts).all()
+            lines += _Simple(placed, kernel, names, parts).shown(kernel.body, 0)
         known.add(call.kernel)
         lines += [_view(program, n, True) for n in views if n in written]
     return tuple(lines)
@@ -121,7 +121,7 @@ class _Simple(KernelLoops):
         """The values that stand in each other in one of them."""
         self.stored: set[int] = set()
         """The variables among them that are stored at once."""
-        shown = list(self._within(kernel.body))
+        shown = list(_within(kernel.body))
         self.uses = Counter(
             each.variable for s in shown for each in parts_of(s) if isinstance(each, Local)
         )
@@ -133,37 +133,14 @@ class _Simple(KernelLoops):
         """The part of a dimension that begins where an iteration of a loop does."""
         self.stores = Counter(s.buffer for s in shown if isinstance(s, ir.Store))
         self.packing = False
-        self.inner = set[str]() if program.machine.device is None else self._inner()
+        self.inner = set[str]() if program.machine.device is None else _loops_over_parts(kernel)
         """The names of loops of a GPU's tiles that are parts of an axis."""
 
     def _line(self, depth: int, text: str, s: ir.Statement, remark: str = "") -> LoopLine:
         """A line of a statement."""
         return LoopLine(depth, text, remark, *self.marks.of(s))
 
-    def all(self) -> Iterator[LoopLine]:
-        """Every line."""
-        return self.shown(self.kernel.body, 0)
-
     # -- statements --------------------------------------------------------------------------------------------------
-
-    def _shown_blocks(self, s: ir.Statement) -> tuple[ir.Block, ...]:
-        """The blocks of a statement that are shown: not those that only do the same faster."""
-        match s:
-            case ir.Tile():
-                return (s.edge,)
-            case ir.If() if s.aligned:
-                return (s.otherwise,)
-            case ir.If() if s.stored is not None or not (s.otherwise or _is_a_test(s)):
-                return (s.body,)
-            case _:
-                return ir.blocks_of(s)
-
-    def _within(self, block: ir.Block) -> Iterator[ir.Statement]:
-        """Every statement that is shown, at any depth."""
-        for s in block:
-            yield s
-            for inner in self._shown_blocks(s):
-                yield from self._within(inner)
 
     def shown(self, block: ir.Block, depth: int, shared: bool = False) -> Iterator[LoopLine]:
         """The lines of statements; ``shared`` says that cores share a loop around them."""
@@ -181,11 +158,11 @@ class _Simple(KernelLoops):
                     yield from self._registers(s, depth, shared)
                 case ThreadLoop():
                     yield from self._shares(s, depth)
-                case CombineThreads() | MatrixProduct():
+                case MatrixProduct():
                     yield from (self._line(depth, line, s) for line in self._together(s))
                 case ir.Define() if s.variable in self.values or self._is_placed(s, after):
                     pass
-                case ir.Define() | ir.Change() | ir.Store():
+                case ir.Define() | ir.Change() | ir.Store() | CombineThreads():
                     yield self._line(depth, self._step(s, ends), s)
                 case ir.HorizontalReduction() | Barrier() | SwapBuffers():
                     pass
@@ -193,24 +170,31 @@ class _Simple(KernelLoops):
             self.unique.given.discard(self.variables.popitem()[1])
         self.unique.serial = serial
 
-    def _step(self, s: ir.Define | ir.Change | ir.Store, ends: Mapping[int, int]) -> str:
+    def _step(
+        self, s: ir.Define | ir.Change | ir.Store | CombineThreads, ends: Mapping[int, int]
+    ) -> str:
         """A value that is stored, or kept in a variable; what is stored is read from there."""
         if isinstance(s, ir.Change):
             return self._update(self.variables[s.variable], s.value)
+        if isinstance(s, CombineThreads):  # each thread has a part
+            name, logic = self.variables[s.variable], PRIMITIVES[s.primitive].kind == "logic"
+            word = s.primitive if logic else REDUCING[s.primitive].reduction_says
+            return (
+                f"{name} = {word} of {name} over all {'lanes' if self.is_for_warps else 'threads'}"
+            )
         if isinstance(s, ir.Define):
-            self.variables[s.variable] = self._called(ends.get(s.variable, s.variable))
+            name = self.kernel.locals[ends.get(s.variable, s.variable)].name
+            shown = _on_page(name, self.named)
+            if shown == name not in self.named:  # only loops need the number
+                shown = name.rstrip("0123456789")
+            while (fresh := self.unique.fresh(shown)) in self.letters.values():
+                pass
+            self.variables[s.variable] = fresh
             return f"{self.variables[s.variable]} = {self._scalar(s.value)}"
         text = self._update(self._element(s.buffer, s.index), s.value)
         if isinstance(s.value, Local) and s.value.variable in self.stored:
             self.values[s.value.variable] = Load(s.buffer, s.index, s.value.dtype)
         return text
-
-    def _combined(self, s: CombineThreads) -> str:
-        """A variable of which each thread has a part."""
-        name, logic = self.variables[s.variable], PRIMITIVES[s.primitive].kind == "logic"
-        word = s.primitive if logic else REDUCING[s.primitive].reduction_says
-        every = "lanes" if self._is_for_warps() else "threads"
-        return f"{name} = {word} of {name} over all {every}"
 
     def _ends(self, block: ir.Block) -> dict[int, int]:
         """The value that a variable of a block is in the end: it has no line, and gives the variable its name."""
@@ -219,7 +203,7 @@ class _Simple(KernelLoops):
         changed = {
             e.variable: n
             for n, s in enumerate(block)
-            for e in self._within((s,))
+            for e in _within((s,))
             if isinstance(e, ir.Change)
         }
         for n, s in enumerate(block):
@@ -251,21 +235,12 @@ class _Simple(KernelLoops):
         self.values[s.variable], self.depth[s.variable] = s.value, depth
         return True
 
-    def _called(self, number: int) -> str:
-        """A name for a variable that none around has; only there it needs a number."""
-        name = self.kernel.locals[number].name
-        shown = _on_page(name, self.named)
-        shown = name.rstrip("0123456789") if shown == name not in self.named else shown
-        while (fresh := self.unique.fresh(shown)) in self.letters.values():
-            pass
-        return fresh
-
     # -- loops -------------------------------------------------------------------------------------------------------
 
     def _loop(self, s: ir.For, depth: int, shared: bool, remark: str = "") -> Iterator[LoopLine]:
         """A loop, with how it runs beside it."""
         head = f"for {self._opened(s, s.body)}"
-        packed = "" if self.packing else self._packed(s)
+        packed = "" if self.packing else _packed(self.program, s)
         around, self.packing = self.packing, self.packing or bool(packed)
         inner = list(self.shown(s.body, depth + 1, shared or s.parallel))
         self.packing = around
@@ -324,30 +299,8 @@ class _Simple(KernelLoops):
         if outer:
             return fresh_letter(f"{self.letters[outer[-1]]}'", taken)
         if self.steps[loop.variable] == 1 and name in self.inner:
-            return self._with_strokes(name, taken)
+            return _with_strokes(name, taken)
         return fresh_letter(name, taken) if len(name) == 1 else Names(taken).fresh(name)
-
-    def _inner(self) -> set[str]:
-        """The names of loops over parts of an axis, ``i1`` and ``k2s``: some index is a sum over two of them."""
-        names: set[str] = set()
-        for _, index in accesses(self.kernel.body):
-            for each in index:
-                parts: dict[str, list[str]] = {}
-                for variable in each.variables():
-                    if part := PART.fullmatch(self.kernel.names[variable]):
-                        parts.setdefault(part[1], []).append(part[0])
-                names.update(name for alike in parts.values() if 1 < len(alike) for name in alike)
-        return names
-
-    @staticmethod
-    def _with_strokes(name: str, taken: Container[str]) -> str:
-        """The name of a part of an axis as splits are written: ``i''`` for ``i2``, or the next that is not taken."""
-        part = PART.fullmatch(name)
-        assert part is not None
-        name = part[1] + "'" * int(part[2] or 0)
-        while name in taken:
-            name += "'"
-        return name
 
     def _outer(self, loop: ir.For, body: ir.Block, whole: int) -> list[int]:
         """The loops in steps that a loop counts inside of: their letter is its own, but for a stroke."""
@@ -373,22 +326,11 @@ class _Simple(KernelLoops):
         known = size.fixed is None and size.name not in self.letters.values()
         return size.name if known else super()._end(number)
 
-    def _packed(self, s: ir.For) -> str:
-        """The remark on loops that copy an array into memory of the program, and do nothing else."""
-        inside = [each for each in ir.statements_within(s.body) if not isinstance(each, ir.For)]
-        match inside:
-            case [ir.Store(value=Load() as load) as store]:
-                into, source = (self.program.buffers[n] for n in (store.buffer, load.buffer))
-                word = "packs" if source.role == "input" else "copies"
-                return f"{word} {source.name}" if into.role == "temporary" else ""
-            case _:
-                return ""
-
     def _choice(self, s: ir.If, depth: int, shared: bool) -> Iterator[LoopLine]:
         """The branches that differ; padding and faster copies of the same loops are left out."""
         inside = [e for e in ir.statements_within(s.otherwise) if not isinstance(e, ir.For | ir.If)]
         pads = all(isinstance(e, ir.Store) and isinstance(e.value, Constant) for e in inside)
-        only, *others = self._shown_blocks(s)
+        only, *others = _shown_blocks(s)
         if not others:
             yield from self.shown(only, depth, shared)
             return
@@ -455,23 +397,20 @@ class _Simple(KernelLoops):
             case Local():
                 return Piece(self.variables[leaf.variable], ATOM)
             case Position():
-                return position_piece(self._terms(leaf.index))
+                index = self._in_letters(leaf.index)
+                terms = affine_terms(
+                    index, self.words.__getitem__, self._end, self.arrays.__getitem__
+                )
+                return position_piece(terms)
             case Select() if not _is_a_test(leaf):
                 return scalar_piece(leaf.then, self._piece)
             case _:
                 return Piece(self._leaf(leaf), ATOM)
 
-    def _terms(self, index: Affine) -> list[tuple[int, str]]:
-        """The terms of an index in the letters of loops; that of a loop in steps counts elements."""
-        return affine_terms(
-            self._in_letters(index), self.words.__getitem__, self._end, self._source
-        )
-
     def _affine(self, index: Affine) -> str:
-        return affine_text(self._in_letters(index), self.words.__getitem__, self._end, self._source)
-
-    def _source(self, buffer: int) -> str:
-        return self.program.buffers[buffer].name
+        return affine_text(
+            self._in_letters(index), self.words.__getitem__, self._end, self.arrays.__getitem__
+        )
 
     def _in_letters(self, index: Affine) -> Affine:
         """An index over ``words``: where a loop goes on by 64, its letter stands for 64 times its variable."""
@@ -482,6 +421,62 @@ class _Simple(KernelLoops):
             self.words.append(f"{self.letters[variable]}{under}")
             terms.append((share.numerator, len(self.words) - 1))
         return replace(looking(index, self._in_letters), terms=tuple(terms))
+
+
+def _shown_blocks(s: ir.Statement) -> tuple[ir.Block, ...]:
+    """The blocks of a statement that are shown: not those that only do the same faster."""
+    match s:
+        case ir.Tile():
+            return (s.edge,)
+        case ir.If() if s.aligned:
+            return (s.otherwise,)
+        case ir.If() if s.stored is not None or not (s.otherwise or _is_a_test(s)):
+            return (s.body,)
+        case _:
+            return ir.blocks_of(s)
+
+
+def _within(block: ir.Block) -> Iterator[ir.Statement]:
+    """Every statement that is shown, at any depth."""
+    for s in block:
+        yield s
+        for inner in _shown_blocks(s):
+            yield from _within(inner)
+
+
+def _loops_over_parts(kernel: ir.Kernel) -> set[str]:
+    """The names of loops over parts of an axis, ``i1`` and ``k2s``: some index is a sum over two of them."""
+    names: set[str] = set()
+    for _, index in accesses(kernel.body):
+        for each in index:
+            parts: dict[str, list[str]] = {}
+            for variable in each.variables():
+                if part := PART.fullmatch(kernel.names[variable]):
+                    parts.setdefault(part[1], []).append(part[0])
+            names.update(name for alike in parts.values() if 1 < len(alike) for name in alike)
+    return names
+
+
+def _with_strokes(name: str, taken: Container[str]) -> str:
+    """The name of a part of an axis as splits are written: ``i''`` for ``i2``, or the next that is not taken."""
+    part = PART.fullmatch(name)
+    assert part is not None
+    name = part[1] + "'" * int(part[2] or 0)
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _packed(program: ir.Program, s: ir.For) -> str:
+    """The remark on loops that copy an array into memory of the program, and do nothing else."""
+    inside = [each for each in ir.statements_within(s.body) if not isinstance(each, ir.For)]
+    match inside:
+        case [ir.Store(value=Load() as load) as store]:
+            into, source = (program.buffers[n] for n in (store.buffer, load.buffer))
+            word = "packs" if source.role == "input" else "copies"
+            return f"{word} {source.name}" if into.role == "temporary" else ""
+        case _:
+            return ""
 
 
 def _shown_texts(lines: Sequence[LoopLine]) -> list[tuple[int, str, str]]:

@@ -330,6 +330,14 @@ class Shaped:
         """Every value with its node, in order."""
         return ((ValueId(number), node) for number, node in enumerate(self.nodes))
 
+    def last(self) -> list[ValueId]:
+        """The last value in the memory of each: an assignment with a base takes the place of that one."""
+        last = [value for value, _ in self.numbered()]
+        for value, node in reversed([*self.numbered()]):
+            if isinstance(node, Assignment) and node.base is not None:
+                last[node.base] = last[value]
+        return last
+
     def owner(self, value: ValueId) -> ValueId:
         """The value whose memory has the elements of a value: what a view is of, else the value itself."""
         while isinstance(node := self.nodes[value], View):

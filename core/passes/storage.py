@@ -44,11 +44,7 @@ class Storage:
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
         self.counted: dict[Extent, int] = {}
         self.constants: dict[int, int] = {}
-        self.successor = {
-            node.base: value
-            for value, node in shaped.numbered()
-            if isinstance(node, Assignment) and node.base is not None
-        }
+        self.last = shaped.last()
         self.given = {shaped.owner(value): value for value in shaped.outputs}
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
@@ -58,8 +54,7 @@ class Storage:
 
         A view has one without memory of its own, and so has what an output is a view of.
         """
-        while value in self.successor:
-            value = self.successor[value]
+        value = self.last[value]
         if value not in self.of_value:
             tensor, owner = self.shaped.tensors[value], self.shaped.owner(value)
             owner = self.given.get(owner, owner)
