@@ -185,16 +185,39 @@ class _ExplanationBuilder:
         self.names = dict(says.names)
         self.says = says
         self.scheduled = scheduled
-        self.shaped = scheduled.shaped
-        values = [v for v, node in enumerate(self.shaped.nodes) if isinstance(node, Assignment)]
+        self.shaped = shaped = scheduled.shaped
+        self.sizes = [size_text(size) for size in shaped.sizes]
+        self.last = shaped.last()
+        self.memory = [shaped.tensors[value].name for value in self.last]
+        """The name of the memory of each value: one that takes the place of another has its memory."""
+        self.steps = [
+            (value, node, nest)
+            for value, node in enumerate(shaped.nodes)
+            if isinstance(node, Assignment) and (nest := scheduled.nests[value]) is not None
+        ]
+        values = [v for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)]
         self.number = {value: n for n, value in enumerate(values, 1)}
-        self.of_several = self._of_several()
-        self.reader = self._readers()
-        self.read = self._reads()
-        self.rows = self._rows()
-        self.successor: dict[int, int] = {
-            node.base: value for value, node, _ in self._assignments() if node.base is not None
+        self.reader: dict[int, tuple[int, Assignment, Nest, int]] = {
+            read.value: (value, node, nest, site)
+            for value, node, nest in self.steps
+            for number, read in enumerate(node.reads)
+            if (site := nest.staged(number)) is not None
         }
+        """The reader that computes each staged value, and at what site."""
+        self.read: dict[int, tuple[Assignment, Read]] = {}
+        """The first read of each value, and the assignment that it is of."""
+        for _, node, _ in self.steps:
+            for read in (*_looked(node), *node.reads):
+                self.read.setdefault(read.value, (node, read))
+        self.fused = {
+            value
+            for value, (_, _, nest, site) in self.reader.items()
+            if isinstance(producer := shaped.nodes[value], Assignment)
+            and producer.acc is None
+            and site == len(nest.order)
+        }
+        """Values that are computed in the innermost loop of their reader and never stored."""
+        self.rows = {each.value: each for each in reversed(shaped.rows)}
         named, results = graph.value_names(), graph.output_names(graph.outputs)
         self.called = {*graph.inner_names(graph.outputs).values()}
         self.called |= {n for v, n in zip(graph.outputs, results, strict=True) if v in named}
@@ -202,155 +225,76 @@ class _ExplanationBuilder:
 
     def run(self) -> Explanation:
         """The explanation of the program."""
-        shaped = self.shaped
-        steps = list(self._assignments())
-        unwritten = {value for values in self._in_one_place() for value in values[:-1]}
+        shaped, graph, program = self.shaped, self.graph, self.program
+        views = ((v, node) for v, node in enumerate(shaped.nodes) if isinstance(node, View))
         return Explanation(
             shaped.name,
-            tuple(self._tensor(value) for value in shaped.inputs),
-            tuple(self._tensor(value) for value in shaped.outputs),
+            tuple(map(self._tensor, shaped.inputs)),
+            tuple(map(self._tensor, shaped.outputs)),
             self.says,
-            runs_as(self.scheduled, self.program),
-            self._operations(),
-            tuple(self._views()),
-            tuple(self._step(value, node) for value, node, _ in steps),
-            tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
-            tuple(self._schedule(*step) for step in steps if step[0] not in unwritten),
-            self._definition(),
-            loops_text(self.program),
-            simple_loops(self.program, self.names),
-            self._occupancy(),
+            runs_as(self.scheduled, program),
+            _operations(graph, shaped, self.verbose),
+            tuple(
+                ViewRow(
+                    self.memory[value],
+                    self.memory[node.value],
+                    view_text(node.axes, node.source, node.target),
+                )
+                for value, node in views
+            ),
+            tuple(self._step(value, node) for value, node, _ in self.steps),
+            tuple(self._projection(v, node) for v, node, _ in self.steps if v not in self.fused),
+            tuple(self._schedules()),
+            _definition(self.scheduled),
+            loops_text(program),
+            simple_loops(program, self.names),
+            _occupancy(program),
             self._cost(),
             tuple(assumed_notes(shaped)),
-            self._story() if self.verbose else (),
+            _story(shaped, graph, self.given) if self.verbose else (),
         )
 
-    def _operations(self) -> tuple[OperationRow, ...]:
-        """The operations in einx notation, which few programs have."""
-        if not any(isinstance(node, Einx) for node in self.graph.nodes):
-            return ()
-        from ilang.core.explain.einx import operation_rows
+    def _schedules(self) -> Iterator[ScheduleRow]:
+        """The schedule of each expression; one that becomes several assignments, as an argmax does, has none.
 
-        return operation_rows(self.graph, self.shaped, self.verbose)
-
-    def _occupancy(self) -> tuple[Occupancy, ...]:
-        """The blocks of each kernel that a GPU has at a time; other machines have no such limits."""
-        if self.program.machine.device is None:
-            return ()
-        from ilang.core.explain.occupancy import occupancy_rows
-
-        return occupancy_rows(self.program)
-
-    def _views(self) -> Iterator[ViewRow]:
-        """The views that something reads, or that something else is a view of."""
-        for value, node in enumerate(self.shaped.nodes):
-            if isinstance(node, View):
-                text = view_text(node.axes, node.source, node.target)
-                yield ViewRow(self._name(value), self._name(node.value), text)
-
-    def _rows(self) -> dict[int, str]:
-        """The axes of values divided into rows, where einsum specifications say how."""
-        if not self.shaped.rows:
-            return {}
-        from ilang.core.explain.story import rows_text
-
-        rows: dict[int, str] = {}
-        for each in self.shaped.rows:
-            rows.setdefault(each.value, rows_text(each))
-        return rows
-
-    def _story(self) -> tuple[StoryRow, ...]:
-        from ilang.core.explain.story import typed_story
-
-        return typed_story(self.shaped, self.graph.annotations, self.given)
-
-    def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
-        text = _scheduled_text(node)
-        if text is None or value in self.of_several:
-            return ScheduleRow(self.number[value], node.text, "")
-        schedule = schedule_text(node, self._followed(value, node, nest))
-        return ScheduleRow(self.number[value], text, schedule)
-
-    def _of_several(self) -> set[int]:
-        """The values of expressions that become several assignments, as an argmax does: a schedule is that of one."""
-        values = set[int]()
-        for value, node, _ in self._assignments():
+        Those of an expression that stands in the program once have one row, that of the last of them.
+        """
+        written: dict[Span, list[str]] = {}
+        for each in self.graph.nodes:
+            text = each.text if isinstance(each, Expression) else ""
+            written.setdefault(each.span, []).append(text)
+        alike: dict[Span, list[int]] = {}
+        several = set[int]()
+        for value, node, _ in self.steps:
+            texts = written.get(node.span, ())
+            if node.text != "I" and node.text not in DTYPES and len(texts) == len({*texts}):
+                alike.setdefault(node.span, []).append(value)
             for read in node.reads:
                 source = self.shaped.nodes[read.value]
                 if isinstance(source, Assignment) and "I" not in (node.text, source.text):
-                    values |= {value, read.value} if source.span == node.span else set()
-        return values.union(*self._in_one_place())
-
-    def _in_one_place(self) -> list[list[int]]:
-        """The values of each expression that becomes several assignments and stands in the program once."""
-        written: dict[Span, list[str]] = {}
-        for each in self.graph.nodes:
-            written.setdefault(each.span, []).append(
-                each.text if isinstance(each, Expression) else ""
-            )
-        values: dict[Span, list[int]] = {}
-        for value, node, _ in self._assignments():
-            texts = written.get(node.span, ())
-            if node.text != "I" and node.text not in DTYPES and len(texts) == len({*texts}):
-                values.setdefault(node.span, []).append(value)
-        return [each for each in values.values() if 1 < len(each)]
-
-    def _definition(self) -> str | None:
-        """The program with its schedules, where its text cannot have them."""
-        if not self.scheduled.is_apart:
-            return None
-        from ilang.core.explain.definition_text import definition_text
-
-        return definition_text(self.shaped, self.scheduled.nests) or ""
-
-    def _followed(self, value: int, node: Assignment, nest: Nest) -> Nest:
-        """A nest with the roles that its kernels follow: without those of its loops' positions where none does."""
-        if nest.asked != "position":
-            return nest
-        groups = {
-            number
-            for number, group in enumerate(self.scheduled.groups)
-            if any(instance.value == value for instance in group.plan.instances)
-        }
-        for call in self.program.launched():
-            (spread,) = self.program.kernels[call.kernel].body
-            is_own = call.group in groups
-            if is_own and isinstance(spread, ThreadLoop) and spread.over != "grid":
-                return nest
-        written = written_nest(node)
-        return nest if written is None else replace(nest, roles=written.roles)
-
-    def _assignments(self) -> list[tuple[int, Assignment, Nest]]:
-        steps = []
-        for value, node in enumerate(self.shaped.nodes):
-            nest = self.scheduled.nests[value]
-            if isinstance(node, Assignment) and nest is not None:
-                steps.append((value, node, nest))
-        return steps
-
-    def _readers(self) -> dict[int, tuple[int, int]]:
-        """The reader that computes each staged value, and at what site."""
-        return {
-            read.value: (value, site)
-            for value, node, nest in self._assignments()
-            for number, read in enumerate(node.reads)
-            if (site := nest.staged(number)) is not None
-        }
-
-    def _reads(self) -> dict[int, list[tuple[Assignment, Read]]]:
-        """Every read of each value, and the assignment that it is of, in order."""
-        reads: dict[int, list[tuple[Assignment, Read]]] = {}
-        for _, node, _ in self._assignments():
-            for read in (*_looked(node), *node.reads):
-                reads.setdefault(read.value, []).append((node, read))
-        return reads
+                    several |= {value, read.value} if source.span == node.span else set()
+        several.update(*(values for values in alike.values() if 1 < len(values)))
+        unwritten = {value for values in alike.values() for value in values[:-1]}
+        for value, node, nest in self.steps:
+            if value in unwritten:
+                continue
+            shown = None if value in several else _scheduled_text(node)
+            if shown is None:
+                yield ScheduleRow(self.number[value], node.text, "")
+            else:
+                followed = _followed(self.program, self.scheduled, value, node, nest)
+                yield ScheduleRow(self.number[value], shown, schedule_text(node, followed))
 
     def _tensor(self, value: int) -> TensorRow:
-        tensor = self.shaped.tensors[value]
-        extents = tuple(size_text(self.shaped.sizes[n]) for n in tensor.dims)
-        letters = self._letters(value)
-        rows = self.rows.get(value, "")
-        return TensorRow(tensor.name, tensor.dtype, extents, letters, rows, tensor.order)
+        tensor, rows = self.shaped.tensors[value], ""
+        if value in self.rows:
+            from ilang.core.explain.story import rows_text
+
+            rows = rows_text(self.rows[value])
+        extents = tuple(self.sizes[n] for n in tensor.dims)
+        return TensorRow(
+            tensor.name, tensor.dtype, extents, self._letters(value), rows, tensor.order
+        )
 
     def _letters(self, value: int) -> tuple[str, ...]:
         """The letters a value's dimensions go by: where it is made, else where it is first read."""
@@ -359,7 +303,8 @@ class _ExplanationBuilder:
             return tuple(self._letter(index, node) for index in node.target)
         if isinstance(node, View):
             return tuple(group_text(node.axes, group) for group in node.target)
-        for reader, read in self.read.get(value, ())[:1]:
+        if value in self.read:
+            reader, read = self.read[value]
             return tuple(self._letter(index, reader) for index in read.index)
         for view in self.shaped.nodes:
             if isinstance(view, View) and view.value == value:
@@ -370,45 +315,22 @@ class _ExplanationBuilder:
         """The name of a dimension: its index, or the axis that is looked up there."""
         if index.looked and not index.variables():
             return self.shaped.sizes[index.looked[0][1].size].name
-        return self._index_text(index, node)
-
-    def _index_text(self, index: Affine, node: Assignment) -> str:
-        tensors = self.shaped.tensors
-        names = written_names(node.axes, node.text)
-        return affine_text(index, lambda a: names[a], self._size, lambda v: tensors[v].name)
+        names, tensors = written_names(node.axes, node.text), self.shaped.tensors
+        size = self.sizes.__getitem__
+        return affine_text(index, names.__getitem__, size, lambda v: tensors[v].name)
 
     def _step(self, value: int, node: Assignment) -> StepRow:
-        text = words(node, self._name(value))
-        name = self._name(value)
+        name, remark = self.memory[value], self._remark(value, node)
         shown = name if name in self.called else ""
-        return StepRow(self.number[value], node.text, text, self._remark(value, node), shown)
-
-    def _name(self, value: int) -> str:
-        """The name of the memory of a value: one that takes the place of another has its memory."""
-        while value in self.successor:
-            value = self.successor[value]
-        return self.shaped.tensors[value].name
-
-    def _is_fused(self, value: int) -> bool:
-        """Whether a value is computed in its reader's innermost loop and never stored."""
-        node = self.shaped.nodes[value]
-        if value not in self.reader or not isinstance(node, Assignment) or node.acc is not None:
-            return False
-        reader, site = self.reader[value]
-        consumer = self.shaped.nodes[reader]
-        nest = self.scheduled.nests[reader]
-        return isinstance(consumer, Assignment) and nest is not None and site == len(nest.order)
+        return StepRow(self.number[value], node.text, words(node, name), remark, shown)
 
     def _remark(self, value: int, node: Assignment) -> str:
         if value not in self.reader:
             return ""
-        reader, site = self.reader[value]
+        reader, consumer, nest, site = self.reader[value]
         number = self.number[reader]
-        if self._is_fused(value):
+        if value in self.fused:
             return f"fused into {number}, never stored"
-        consumer, nest = self.shaped.nodes[reader], self.scheduled.nests[reader]
-        assert isinstance(consumer, Assignment)
-        assert nest is not None
         if site == 0:
             return f"computed once, before the loops of {number}"
         read = next(r for r in consumer.reads if r.value == value)
@@ -431,8 +353,15 @@ class _ExplanationBuilder:
 
     def _projection(self, value: int, node: Assignment) -> ProjectionTable:
         """The accesses of a nest, those of what is fused into it included."""
-        rows = [self._projection_row(source, node, index) for source, index in self._accesses(node)]
-        rows.append(self._projection_row(value, node, node.target))
+        names, sizes, memory = (
+            [axis.name for axis in node.axes],
+            self.sizes.__getitem__,
+            self.memory.__getitem__,
+        )
+        rows = [
+            projection_row(self.memory[source], index, names, sizes, memory)
+            for source, index in (*self._accesses(node), (value, node.target))
+        ]
         reduced = [node.axes[axis].name for axis in node.reduced_axes()]
         remark = ""
         if node.base is not None:
@@ -443,17 +372,7 @@ class _ExplanationBuilder:
             remark = f"{' '.join(reduced)} {'is' if len(reduced) == 1 else 'are'} reduced"
         if node.text in self.specified:
             remark = "; ".join(filter(None, (remark, _written(node))))
-        letters = tuple(axis.name for axis in node.axes)
-        return ProjectionTable(self.number[value], node.text, letters, tuple(rows), remark)
-
-    def _projection_row(
-        self, value: int, node: Assignment, index: tuple[Affine, ...]
-    ) -> ProjectionRow:
-        axes = [axis.name for axis in node.axes]
-        return projection_row(self._name(value), index, axes, self._size, self._name)
-
-    def _size(self, number: int) -> str:
-        return size_text(self.shaped.sizes[number])
+        return ProjectionTable(self.number[value], node.text, tuple(names), tuple(rows), remark)
 
     def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
         accesses: dict[tuple[int, tuple[Affine, ...]], None] = {}
@@ -468,7 +387,7 @@ class _ExplanationBuilder:
                 continue
             seen.add((read.value, index))
             producer = self.shaped.nodes[read.value]
-            if self._is_fused(read.value) and isinstance(producer, Assignment):
+            if read.value in self.fused and isinstance(producer, Assignment):
                 pairs = zip(producer.target, index, strict=True)
                 inner = {axis: part for t, part in pairs if (axis := t.axis()) is not None}
                 below = reversed((*_looked(producer), *producer.reads))
@@ -481,9 +400,9 @@ class _ExplanationBuilder:
 
     def _cost(self) -> Cost:
         flops, work = Total(self.program), of_assignments(self.shaped, self.program.machine)
-        for value, _, _ in self._assignments():
+        for value, _, _ in self.steps:
             outputs = tuple(self.shaped.tensors[value].dims)
-            domain = outputs if self._is_fused(value) else work[value].sizes
+            domain = outputs if value in self.fused else work[value].sizes
             flops.add(work[value].operations, domain)
         traffic = Total(self.program)
         for size, extents in of_transfers(self.shaped):
@@ -495,10 +414,9 @@ class _ExplanationBuilder:
         kept: dict[str, str] = {}
         outputs = frozenset(map(self.shaped.owner, self.shaped.outputs))
         total = Total(self.program)
-        for value, _, _ in self._assignments():
-            replaced = value in self.successor
-            if not replaced and value not in self.reader and value not in outputs:
-                tensor = self.shaped.tensors[value]
+        for value, _, _ in self.steps:
+            tensor = self.shaped.tensors[value]
+            if value == self.last[value] and value not in self.reader and value not in outputs:
                 kept[tensor.name] = self.names.get(tensor.name, tensor.name)
                 total.add(BYTES[tensor.dtype], tensor.dims)
         scratch = Total(self.program)
@@ -508,6 +426,59 @@ class _ExplanationBuilder:
         text = f"intermediate storage {total.spelled()} bytes ({', '.join(kept.values())})"
         text = text if kept else "no intermediate storage"
         return text if scratch.result() == 0 else f"{text}; scratch {scratch.spelled()} bytes"
+
+
+def _operations(graph: Graph, shaped: Shaped, verbose: bool) -> tuple[OperationRow, ...]:
+    """The operations in einx notation, which few programs have."""
+    if not any(isinstance(node, Einx) for node in graph.nodes):
+        return ()
+    from ilang.core.explain.einx import operation_rows
+
+    return operation_rows(graph, shaped, verbose)
+
+
+def _occupancy(program: Program) -> tuple[Occupancy, ...]:
+    """The blocks of each kernel that a GPU has at a time; other machines have no such limits."""
+    if program.machine.device is None:
+        return ()
+    from ilang.core.explain.occupancy import occupancy_rows
+
+    return occupancy_rows(program)
+
+
+def _story(shaped: Shaped, graph: Graph, given: bool) -> tuple[StoryRow, ...]:
+    from ilang.core.explain.story import typed_story
+
+    return typed_story(shaped, graph.annotations, given)
+
+
+def _definition(scheduled: Scheduled) -> str | None:
+    """The program with its schedules, where its text cannot have them."""
+    if not scheduled.is_apart:
+        return None
+    from ilang.core.explain.definition_text import definition_text
+
+    return definition_text(scheduled.shaped, scheduled.nests) or ""
+
+
+def _followed(
+    program: Program, scheduled: Scheduled, value: int, node: Assignment, nest: Nest
+) -> Nest:
+    """A nest with the roles that its kernels follow: without those of its loops' positions where none does."""
+    if nest.asked != "position":
+        return nest
+    groups = {
+        number
+        for number, group in enumerate(scheduled.groups)
+        if any(instance.value == value for instance in group.plan.instances)
+    }
+    for call in program.launched():
+        (spread,) = program.kernels[call.kernel].body
+        is_own = call.group in groups
+        if is_own and isinstance(spread, ThreadLoop) and spread.over != "grid":
+            return nest
+    written = written_nest(node)
+    return nest if written is None else replace(nest, roles=written.roles)
 
 
 def _looked(node: Assignment) -> tuple[Read, ...]:
