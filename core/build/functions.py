@@ -10,7 +10,6 @@ Names, calls, configuration and paths end here. Shapes are not known yet, but fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
 
 from ilang.core.build.callers import Callers
 from ilang.core.build.settings import (
@@ -45,6 +44,15 @@ from ilang.core.library.places import given_for
 from ilang.core.limits import check_expressions
 from ilang.core.record import replace
 from ilang.core.source import Span
+
+UNARY: dict[str, Scalar | None] = {
+    "!.": None,
+    "!..": None,
+    "-": Apply("neg", (Operand(0),)),
+    "not": Apply("not", (Operand(0),)),
+    "?/": ELEMENTWISE["relu"],
+}
+"""The scalar of each operator with one operand; None where it is that operand itself."""
 
 
 class Functions(Configuration):
@@ -121,55 +129,46 @@ class Functions(Configuration):
                 scalar = Operand(0) if len(operands) == 1 else product
                 return self.operation(scalar, "+", term.spec, operands, term.span)
             case ast.Sliced():
-                return self._sliced(frame, term, left)
+                start = term.position
+                if isinstance(start, ast.Reference):
+                    meaning = self.meaning(frame, start)
+                    if not isinstance(meaning, Setting):
+                        pair = [left, tensor_of(meaning, start.span)]
+                        return self.operation(Operand(0), "+", Slice(None, None), pair, term.span)
+                number = self.whole(frame, start, "a position")
+                return self.operation(Operand(0), "+", Slice(number, None), [left], term.span)
             case _:
                 raise AssertionError(term)
 
     def _tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
         match term:
             case ast.Reference():
-                return self._read(self.meaning(frame, term), term.span)
+                return tensor_of(self.meaning(frame, term), term.span)
             case ast.Access():
                 return self.access(frame, term)
             case ast.Number():
                 return NumberTensor(term.value, term.span)
             case ast.Unit():
-                return self._unit(term)
+                rows: Rows = ((), (), ((1, term.label),))
+                return constant(term.span.brief(), rows, [term.number], term.span)
             case ast.Nested():
-                return self.literal(term)
+                return constant(term.span.brief(), literal_rows(term), term, term.span)
             case ast.Declared():
                 return self.parameter(frame, term)
             case ast.Unary():
-                return self._unary(frame, term)
+                return _unary(self, term, self.tensor(frame, term.operand))
             case ast.Called():
-                return self.only(self.call(frame, term), term.span)
+                return _only(self.call(frame, term), term.span)
             case ast.Repeated():
-                return self._repeated(frame, term)
+                return _repeated(self, frame, term)
             case ast.ScheduledExpression():
-                return self._scheduled(self.tensor(frame, term.term), term.schedule)
+                return _scheduled(self.tensor(frame, term.term), term.schedule)
             case ast.Listed() | ast.Text():
                 kind = "a list of numbers" if isinstance(term, ast.Listed) else "a string"
                 message = f"{kind} is a configuration value, and a tensor is wanted here"
                 raise MeaningError("E0262", message, term.span, "a tensor is like `[ 1; 2 ]`")
             case _:
                 raise AssertionError(term)
-
-    def _read(self, meaning: Meaning, span: Span) -> Tensor:
-        match meaning:
-            case Setting():
-                if meaning.tensor is not None:
-                    return meaning.tensor
-                if isinstance(meaning.value, tuple | str):
-                    kind = "list of numbers" if isinstance(meaning.value, tuple) else "string"
-                    message = f"a {kind} is a configuration value, and no tensor"
-                    labels = [Label(span, "a tensor belongs here"), Label(meaning.span, kind)]
-                    help_line = "a list is for `repeat(x; h in hids) { ... }`; a number is a tensor"
-                    raise MeaningError("E0262", message, span, help_line, labels)
-                return NumberTensor(meaning.value, span)
-            case DefinitionInstance():
-                raise AssertionError(span)
-            case _:
-                return meaning
 
     def meaning(self, frame: Evaluation, name: ast.Reference) -> Meaning:
         """The meaning of a name in a body."""
@@ -180,7 +179,7 @@ class Functions(Configuration):
         if name.name in self.components:
             graph = self.component(name)
             if not graph.inputs:
-                return self.only(self._outputs(graph, [], name.span), name.span)
+                return _only(self._outputs(graph, [], name.span), name.span)
         raise AssertionError(name)
 
     def access(self, frame: Evaluation, term: ast.Access) -> Tensor:
@@ -205,25 +204,9 @@ class Functions(Configuration):
         """A scalar function, element by element."""
         return self.operation(scalar, "+", "pointwise", operands, span)
 
-    def _unary(self, frame: Evaluation, term: ast.Unary) -> Tensor:
-        operand = self.tensor(frame, term.operand)
-        match term.operator:
-            case "!." | "!..":
-                return operand
-            case "-" if isinstance(operand, NumberTensor):
-                return NumberTensor(minus(operand.value), term.span)
-            case "-":
-                return self.pointwise(Apply("neg", (Operand(0),)), [operand], term.span)
-            case "not":
-                return self.pointwise(Apply("not", (Operand(0),)), [operand], term.span)
-            case "?/":
-                return self.pointwise(ELEMENTWISE["relu"], [operand], term.span)
-            case _:
-                assert_never(term.operator)
-
     def _binary(self, frame: Evaluation, term: ast.Binary, left: Tensor) -> Tensor:
         if term.operator == "**.":
-            return self._power(frame, term, left)
+            return self.pointwise(_power(self.number(frame, term.right)), [left], term.span)
         right = self.tensor(frame, term.right)
         if term.operator in ("*", "/"):
             for side, value in ((term.left, left), (term.right, right)):
@@ -240,55 +223,6 @@ class Functions(Configuration):
             scalar = Apply(primitive, (Operand(0), Operand(1)))
             return self.operation(scalar, "+", "compose", [left, right], term.span)
         return self.pointwise(INFIX[term.operator], [left, right], term.span)
-
-    def _power(self, frame: Evaluation, term: ast.Binary, left: Tensor) -> Tensor:
-        """``x **. n``: the exponent is known when the program is built, so that it needs no logarithm."""
-        exponent = self.number(frame, term.right)
-        match exponent:
-            case 1:
-                scalar: Scalar = Operand(0)
-            case 2:
-                scalar = Apply("square", (Operand(0),))
-            case -1:
-                scalar = Apply("recip", (Operand(0),))
-            case _:
-                scalar = Apply("pow", (Operand(0), Constant(float(exponent))))
-        return self.pointwise(scalar, [left], term.span)
-
-    def _sliced(self, frame: Evaluation, term: ast.Sliced, operand: Tensor) -> Tensor:
-        """``x @| n``."""
-        start = term.position
-        if isinstance(start, ast.Reference):
-            meaning = self.meaning(frame, start)
-            if not isinstance(meaning, Setting):
-                pair = [operand, self._read(meaning, start.span)]
-                return self.operation(Operand(0), "+", Slice(None, None), pair, term.span)
-        number = self.whole(frame, start, "a position")
-        return self.operation(Operand(0), "+", Slice(number, None), [operand], term.span)
-
-    @staticmethod
-    def _scheduled(value: Tensor, schedule: Schedule) -> Tensor:
-        if not isinstance(value, Computed):
-            message = "a schedule is that of an operation, and this is none"
-            raise MeaningError("E0267", message, schedule.span, "write it after an operation")
-        return replace(value, schedule=schedule)
-
-    def _unit(self, term: ast.Unit) -> Tensor:
-        """``'q' 2.0``: its one axis has a label, and does not stretch."""
-        rows: Rows = ((), (), ((1, term.label),))
-        return constant(term.span.brief(), rows, [term.number], term.span)
-
-    @staticmethod
-    def literal(term: ast.Nested) -> Stored:
-        """Numbers in brackets, stored batch axes first, then output, then input axes."""
-        return constant(term.span.brief(), literal_rows(term), term, term.span)
-
-    def only(self, outputs: Sequence[Tensor], span: Span) -> Tensor:
-        """The one output of a call."""
-        if len(outputs) != 1:
-            message = f"a call in an expression has one output, and this one has {len(outputs)}"
-            raise MeaningError("E0443", message, span, "define one that gives this output alone")
-        return outputs[0]
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -311,23 +245,6 @@ class Functions(Configuration):
             value = self.untrained.setdefault(known, rule)
         frame.names.setdefault(term.name, value)
         return value
-
-    def keep(self, frame: Evaluation, each: ast.StateUpdate) -> None:
-        """``"name" =: EXPR`` of a body: what the next run begins with; in this one the name means what it began with.
-
-        Raises:
-            MeaningError: E0282.
-        """
-        value = self.parameter(frame, each.target)
-        assert isinstance(value, Ruled)
-        assert isinstance(value.value, Stored)
-        if value.value in self.next:
-            message = (
-                f"`{each.target.name}` is given two values for the next run: two calls share it"
-            )
-            help_line = "a definition whose head has a `;` makes its own for each call"
-            raise MeaningError("E0282", message, each.span, help_line)
-        self.next[value.value] = (self.tensor(frame, each.term), each.span)
 
     def _first_shape(self, frame: Evaluation, name: str) -> tuple[Rows, object]:
         """The shape that the strings of one name write of a parameter; they must agree."""
@@ -366,11 +283,16 @@ class Functions(Configuration):
         if name is not None:
             meaning = frame.names.get(name)
             if isinstance(meaning, DefinitionInstance):
-                return [self._instance(frame, meaning, term)]
+                function, owner, settings = meaning.function, meaning.owner, meaning.settings
+                given = self.arguments(frame, term.arguments)
+                return [self.applied(function, owner, given, settings, term, {})]
             if name in self.functions:
-                return [self._function(frame, self.functions[name], term, name)]
+                function, given = self.functions[name], self.arguments(frame, term.arguments)
+                settings, label = self.settings(frame, function.head, term.settings)
+                owner, kept = self._owner(frame, function, label or name, term)
+                return [self.applied(function, owner, given, settings, term, kept)]
             if name not in self.components and name in PRIMITIVES:
-                return [self._primitive(frame, name, term)]
+                return [_primitive(self, frame, name, term)]
         graph = self.component(term.component)
         given = self.arguments(frame, term.arguments)
         names = [graph.input_name(number) for number in range(len(graph.inputs))]
@@ -394,24 +316,8 @@ class Functions(Configuration):
         component = ComponentCall(graph, tuple(given), span)
         return [Output(component, number, span) for number in range(len(graph.outputs))]
 
-    def _function(
-        self, frame: Evaluation, function: ast.Function, term: ast.Called, name: str
-    ) -> Tensor:
-        """A call of a tensor function: with parameters of its own where its head has a `;`."""
-        given = self.arguments(frame, term.arguments)
-        settings, label = self.settings(frame, function.head, term.settings)
-        owner, kept = self._owner(frame, function, label or name, term)
-        return self.applied(function, owner, given, settings, term, kept)
-
-    def bind(self, frame: Evaluation, name: str, binding: ast.NameBinding) -> None:
-        """Give a name to what a term is."""
-        meaning = self._bound(frame, name, binding.term)
-        frame.names[name] = meaning
-        if isinstance(meaning, Computed | Output | Ruled):
-            self.bindings.append((len(self.active), name, meaning, binding.term.span))
-
-    def _bound(self, frame: Evaluation, name: str, term: ast.Term) -> Meaning:
-        """The meaning that ``name = term`` binds: a tensor, or an instance of a definition."""
+    def bind(self, frame: Evaluation, name: str, term: ast.Term) -> None:
+        """Give a name to what a term is: a tensor, or an instance of a definition."""
         if isinstance(term, ast.Called) and not term.arguments and term.settings is not None:
             component = term.component
             function = (
@@ -420,15 +326,12 @@ class Functions(Configuration):
             if function is not None and function.head.tensors:
                 settings, label = self.settings(frame, function.head, term.settings)
                 owner, _ = self._owner(frame, function, label or name, term)
-                return DefinitionInstance(function, settings, owner, term.span)
-        return self.tensor(frame, term)
-
-    def _instance(
-        self, frame: Evaluation, instance: DefinitionInstance, term: ast.Called
-    ) -> Tensor:
-        """A call of an instance, whose parameters are made."""
-        given = self.arguments(frame, term.arguments)
-        return self.applied(instance.function, instance.owner, given, instance.settings, term, {})
+                frame.names[name] = DefinitionInstance(function, settings, owner, term.span)
+                return
+        value = self.tensor(frame, term)
+        frame.names[name] = value
+        if isinstance(value, Computed | Output | Ruled):
+            self.bindings.append((len(self.active), name, value, term.span))
 
     def _owner(
         self, frame: Evaluation, function: ast.Function, base: str, term: ast.Called
@@ -514,43 +417,115 @@ class Functions(Configuration):
         return names
 
     def body(self, frame: Evaluation, body: ast.Body) -> Tensor:
-        """The result of a body."""
+        """The result of a body.
+
+        What ``"name" =: EXPR`` gives is what the next run begins with; in this one the name means what it began with.
+
+        Raises:
+            MeaningError: E0282 (two values for the next run).
+        """
         for each in body.bindings:
             if isinstance(each, ast.StateUpdate):
-                self.keep(frame, each)
+                value = self.parameter(frame, each.target)
+                assert isinstance(value, Ruled)
+                assert isinstance(value.value, Stored)
+                if value.value in self.next:
+                    name = each.target.name
+                    message = f"`{name}` is given two values for the next run: two calls share it"
+                    help_line = "a definition whose head has a `;` makes its own for each call"
+                    raise MeaningError("E0282", message, each.span, help_line)
+                self.next[value.value] = (self.tensor(frame, each.term), each.span)
             elif each.name is None:
                 self.constraints.append(self.tensor(frame, each.term))
             else:
-                self.bind(frame, each.name, each)
+                self.bind(frame, each.name, each.term)
         return self.tensor(frame, body.result)
 
-    def _repeated(self, frame: Evaluation, term: ast.Repeated) -> Tensor:
-        """``repeat``: the result of each turn is what the next begins with."""
-        over = self.known(self.setting(frame, term.over))
-        if not isinstance(over, tuple):
-            count = self.whole(frame, term.over, "a count")
-            self.count(count, term.span)
-            over = tuple(range(count))
-        carried = self.tensor(frame, term.start)
-        for turn, value in enumerate(over):
-            names: dict[str, Meaning] = {
-                term.carried: carried,
-                term.variable: Setting(value, None, (), term.span),
-            }
-            carried = self.body(frame.within(names, turn), term.body)
-        return carried
 
-    # -- primitives --------------------------------------------------------------------------------------------------
+def _repeated(build: Functions, frame: Evaluation, term: ast.Repeated) -> Tensor:
+    """``repeat``: the result of each turn is what the next begins with."""
+    over = build.known(build.setting(frame, term.over))
+    if not isinstance(over, tuple):
+        count = build.whole(frame, term.over, "a count")
+        build.count(count, term.span)
+        over = tuple(range(count))
+    carried = build.tensor(frame, term.start)
+    for turn, value in enumerate(over):
+        names: dict[str, Meaning] = {
+            term.carried: carried,
+            term.variable: Setting(value, None, (), term.span),
+        }
+        carried = build.body(frame.within(names, turn), term.body)
+    return carried
 
-    def _primitive(self, frame: Evaluation, name: str, term: ast.Called) -> Tensor:
-        takes_all = name in ELEMENTWISE or name in ALONG
-        given = self.arguments(frame, term.arguments) if takes_all else []
-        if name in ALONG and len(given) == 1:
-            from ilang.core.build.along import along
 
-            return along(self, frame, name, term, given[0])
-        if name in ELEMENTWISE:
-            return self.pointwise(ELEMENTWISE[name], given, term.span)
-        from ilang.core.build.special import special
+def _primitive(build: Functions, frame: Evaluation, name: str, term: ast.Called) -> Tensor:
+    """The tensor that a call of a primitive gives."""
+    takes_all = name in ELEMENTWISE or name in ALONG
+    given = build.arguments(frame, term.arguments) if takes_all else []
+    if name in ALONG and len(given) == 1:
+        from ilang.core.build.along import along
 
-        return special(self, frame, name, term)
+        return along(build, frame, name, term, given[0])
+    if name in ELEMENTWISE:
+        return build.pointwise(ELEMENTWISE[name], given, term.span)
+    from ilang.core.build.special import special
+
+    return special(build, frame, name, term)
+
+
+def tensor_of(meaning: Meaning, span: Span) -> Tensor:
+    """The tensor that a name means.
+
+    Raises:
+        MeaningError: E0262 (a list of numbers, or a string).
+    """
+    if isinstance(meaning, Setting):
+        if meaning.tensor is not None:
+            return meaning.tensor
+        if not isinstance(meaning.value, tuple | str):
+            return NumberTensor(meaning.value, span)
+        kind = "list of numbers" if isinstance(meaning.value, tuple) else "string"
+        message = f"a {kind} is a configuration value, and no tensor"
+        labels = [Label(span, "a tensor belongs here"), Label(meaning.span, kind)]
+        help_line = "a list is for `repeat(x; h in hids) { ... }`; a number is a tensor"
+        raise MeaningError("E0262", message, span, help_line, labels)
+    assert not isinstance(meaning, DefinitionInstance), span
+    return meaning
+
+
+def _scheduled(value: Tensor, schedule: Schedule) -> Tensor:
+    """An operation with a schedule."""
+    if isinstance(value, Computed):
+        return replace(value, schedule=schedule)
+    message = "a schedule is that of an operation, and this is none"
+    raise MeaningError("E0267", message, schedule.span, "write it after an operation")
+
+
+def _unary(build: Functions, term: ast.Unary, operand: Tensor) -> Tensor:
+    """The result of an operator with one operand."""
+    if term.operator == "-" and isinstance(operand, NumberTensor):
+        return NumberTensor(minus(operand.value), term.span)
+    scalar = UNARY[term.operator]
+    return operand if scalar is None else build.pointwise(scalar, [operand], term.span)
+
+
+def _only(outputs: Sequence[Tensor], span: Span) -> Tensor:
+    """The one output of a call."""
+    if len(outputs) != 1:
+        message = f"a call in an expression has one output, and this one has {len(outputs)}"
+        raise MeaningError("E0443", message, span, "define one that gives this output alone")
+    return outputs[0]
+
+
+def _power(exponent: float) -> Scalar:
+    """``x **. n``: the exponent is known when the program is built, so that it needs no logarithm."""
+    match exponent:
+        case 1:
+            return Operand(0)
+        case 2:
+            return Apply("square", (Operand(0),))
+        case -1:
+            return Apply("recip", (Operand(0),))
+        case _:
+            return Apply("pow", (Operand(0), Constant(float(exponent))))

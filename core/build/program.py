@@ -274,23 +274,27 @@ def _names(run: Routines) -> tuple[list[ValueName], list[ValueName]]:
 
 def _forward(run: Routines) -> set[int]:
     """The nodes that what goes back is computed from; of a run that goes nowhere back, all but new values."""
-    if run.back is None:
+    if run.gradients.back is None:
         return set(range(len(run.emission.nodes))) - run.emission.updates
-    return reached([run.back[0]], lambda number: node_operands(run.emission.nodes[number]))
+    return reached(
+        [run.gradients.back[0]], lambda number: node_operands(run.emission.nodes[number])
+    )
 
 
 def _gradients(run: Routines) -> list[Result]:
     """The gradients of parameters, and others that the text names: of two values with one text the second is ``_2``."""
-    if run.back is None:
-        cells = [cell for cell in run.gradients.values() if cell in run.emission.latest]
+    if run.gradients.back is None:
+        cells = [cell for cell in run.gradients.cells.values() if cell in run.emission.latest]
     else:
-        for value in list(run.reached):
+        for value in list(run.gradients.reached):
             if isinstance(value, Stored) and value.kind == "parameter":
-                run.gradient(value, value.span)
+                run.gradients.of(value, value.span)
         cells = [
             cell
-            for value, cell in sorted(run.gradients.items(), key=lambda pair: run.path(pair[1]))
-            if value in run.reached or cell in run.emission.latest
+            for value, cell in sorted(
+                run.gradients.cells.items(), key=lambda pair: run.path(pair[1])
+            )
+            if value in run.gradients.reached or cell in run.emission.latest
         ]
     results: dict[str, Result] = {}
     for cell in cells:
@@ -321,8 +325,8 @@ def _kept(
                 "names of its own text may be kept",
             )
             raise DataError("E0757", f"{frame.owner.base} has no tensor {name}", help=help_line)
-        if part == "grad" and run.back is not None and value in run.reached:
-            cell = run.gradient(value, run.back[2])
+        if part == "grad" and run.gradients.back is not None and value in run.gradients.reached:
+            cell = run.gradients.of(value, run.gradients.back[2])
             results.append(Result("kept", name, run.needed(cell)))
         elif value in run.emission.latest:
             results.append(Result("kept", name, run.emission.latest[value]))

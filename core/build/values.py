@@ -160,6 +160,17 @@ def is_logical(scalar: Scalar) -> bool:
     return isinstance(scalar, Apply) and PRIMITIVES[scalar.primitive].kind in ("compare", "logic")
 
 
+def name_of(value: Tensor) -> str:
+    """A tensor as messages call it."""
+    match value:
+        case Stored() | Ruled():
+            return value.name
+        case Computed():
+            return value.text
+        case _:
+            return value.span.text()
+
+
 @entity
 class Owner:
     """A part of a path: a use of a definition, whose parameters and instances have names.

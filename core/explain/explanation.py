@@ -257,7 +257,7 @@ class _ExplanationBuilder:
     def _schedules(self) -> Iterator[ScheduleRow]:
         """The schedule of each expression; one that becomes several assignments, as an argmax does, has none.
 
-        Those of an expression that stands in the program once have one row, that of the last of them.
+        Assignments of an expression that stands in the program once have one row, that of the last of them.
         """
         written: dict[Span, list[str]] = {}
         for each in self.graph.nodes:
