@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.library import INNER, LIBRARIES, STD
 from ilang.core.notation.files.libraries import definitions_in
 from ilang.core.notation.functions.tokens import PARTS, WORDS
+from ilang.core.notation.lines import BEGINS_FUNCTION
 from ilang.core.notation.reader import TYPES
+
+if TYPE_CHECKING:
+    from ilang.icli.session import ReplSession
 
 OPERATION = re.compile(r"""einx\.$|\bop\s*=\s*["']$""")
 """Before the name of an operation in einx notation."""
@@ -72,3 +76,18 @@ def head_of(text: str) -> str:
             if not depth:
                 return " ".join(text[: at + 1].split())
     return " ".join(match[0].split())
+
+
+def completions(session: ReplSession, word: str, before: str = "") -> list[str]:
+    """The completions of a word, in a text that may have bound names ``before`` it."""
+    from ilang.icli.colon import COMMANDS
+    from ilang.icli.highlight import values
+
+    if word.startswith(":"):
+        return [f":{name}" for name in COMMANDS if f":{name}".startswith(word)]
+    line = before.rpartition("\n")[2]
+    known = list(candidates(line, BEGINS_FUNCTION.match(before.lstrip()) is not None))
+    words = [each.word for each in known]
+    if any(each.kind == "type" for each in known):  # where any name may stand
+        words = [*sorted({*session.names(), *values(before)}), *words, "rand:"]
+    return [each for each in dict.fromkeys(words) if each.startswith(word)]

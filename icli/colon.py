@@ -157,10 +157,12 @@ def _named_program(session: ReplSession, text: str) -> ProgramAtShapes:
         return calls.alone(text, session.arrays)
     call = calls.read(text, session.arrays, session.is_array)
     if call is not None:
-        return calls.seen(call, session.given(call))
+        return calls.seen(call, session.values(call.dtypes(), call.words))
     subject, words = session.read(text)
     if words is None:
-        session.page_at_hand(subject.graph)  # at the shapes of the arrays at hand where they fit
+        from ilang.icli.staged import page_at_hand
+
+        page_at_hand(session, subject.graph)  # at the shapes of the arrays at hand where they fit
         assert session.last is not None
         return session.last
     arrays = session.values(subject.written_dtypes(), words)
@@ -227,7 +229,7 @@ def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Expla
 
     call = session.calls.read(text, session.arrays, session.is_array) if text else None
     if call is not None:
-        given = session.given(call)
+        given = session.values(call.dtypes(), call.words)
         compiled, seen = session.calls.session(call, given), session.calls.seen(call, given)
         page = call.function.explain(seen.shapes, call.config).program
         return lambda: compiled(*given), page
@@ -252,7 +254,7 @@ def _plot(session: ReplSession, rest: str) -> Reply:
     if not session.is_array(name):
         message = f"`{name}` is no array, and :plot draws one"
         raise CommandError("E0820", message, help=f"y = {name} x, then :plot y")
-    array = session.value(name)
+    (array,) = session.values([], [name])
     if not place:
         return Reply((plot_text(name, array, session.width() or WIDTH, session.colored),))
     if not place.endswith(".svg"):

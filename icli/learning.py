@@ -69,8 +69,10 @@ class LessonSession(ReplSession):
     def begin(self) -> None:
         """Begin a lesson: its arrays and its file are there, and nothing else."""
         self.hinted, self.last = 0, None
-        self._have(self._module({}), {})
-        self.arrays = {name: self.value(text) for name, text in self._run(0).items()}
+        self._have({})
+        self.arrays = dict(
+            zip(self._run(0), self.values([], [*self._run(0).values()]), strict=True)
+        )
         if self.lesson.file is not None:
             name, text = self.lesson.file
             (Path(self.folder.name) / name).write_text(text, "utf-8")
@@ -235,7 +237,7 @@ def _results(session: ReplSession, name: str | None, words: Sequence[str]) -> Re
     """The results of a definition, or of the last program, of a session for arrays: NumPy evaluates it."""
     if name is not None and name in session.calls.heads:
         request = RunRequest(session.calls.function(name), tuple(words), {})
-        arrays = session.given(request)
+        arrays = session.values(request.dtypes(), request.words)
         shapes = session.calls.seen(request, arrays).shapes
         compiled = request.function.session(shapes, target="numpy")
         answer = compiled(*arrays)

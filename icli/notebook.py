@@ -15,6 +15,7 @@ from ilang.core.explain.explanation import Explanation
 from ilang.icli.entries import Entries
 from ilang.icli.lines import BINDS, LAST
 from ilang.icli.session import ReplSession
+from ilang.icli.waiting import unfinished
 
 OPTION = "--time"
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -60,7 +61,7 @@ class NotebookCells:
             entries = Entries(self.session.is_array)
             for entry in (*entries.of(text.splitlines()), *entries.rest()):
                 self._answer(entry, times)
-            for part in self.session.unfinished().parts:
+            for part in unfinished(self.session).parts:
                 if isinstance(part, Error):
                     raise part
         finally:

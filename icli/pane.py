@@ -76,8 +76,9 @@ def _described(session: ReplSession, graph: Graph, words: list[str] | None) -> l
     from ilang.core.explain.meaning import meaning
     from ilang.core.explain.page import signature
     from ilang.core.pipeline import infer
+    from ilang.icli.staged import shapes_at_hand
 
-    shapes = session.shapes_at_hand(graph)[0]
+    shapes = shapes_at_hand(session, graph)[0]
     if words is not None:
         given = [_shape(session, word) for word in words]
         known = [shape for shape in given if shape is not None]
@@ -110,11 +111,11 @@ def _shape(session: ReplSession, word: str) -> tuple[int, ...] | None:
 def _mistake(session: ReplSession, line: str, error: Error) -> list[str]:
     """The first line of an error, and the text with the place of the mistake; or what a definition waits for."""
     from ilang.icli.advice import advised
-    from ilang.icli.waiting import waiting_definition
+    from ilang.icli.waiting import is_applied, waiting_definition
 
     head = DEFINES.match(line) or BINDS.match(line)
     waits = waiting_definition(session, head.group(1), line, error) if head is not None else None
-    if head is not None and waits is not None and not session.is_applied(line):
+    if head is not None and waits is not None and not is_applied(session, line):
         return [waits.says(head.group(1))]
     header, *rest = plain(advised(session, line, error)).split("\n")
     excerpt = [match[1] for each in rest if (match := EXCERPT.fullmatch(each)) is not None]

@@ -25,13 +25,10 @@ from ilang.core.diagnostic import (
     Error,
     ModuleError,
     Note,
-    ScheduleError,
-    ShapeError,
     counted,
 )
-from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import DISCARD, Module, Name, postorder
-from ilang.core.notation.lines import BEGINS_FUNCTION, without_comments
+from ilang.core.notation.lines import without_comments
 from ilang.core.notation.reader import (
     COMBINATORS,
     RESERVED,
@@ -43,10 +40,8 @@ from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
 from ilang.icli.lines import (
     BINDS,
-    CALLS,
     DEFINES,
     LAST,
-    NAME,
     WHERE,
     array_in_program,
     refuse_open,
@@ -55,12 +50,17 @@ from ilang.icli.lines import (
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed
 from ilang.icli.replies import Reply
-from ilang.icli.shapes import parse_shape
-from ilang.icli.staged import ComponentAtShapes, ProgramAtShapes, Shapes
+from ilang.icli.staged import (
+    ComponentAtShapes,
+    ProgramAtShapes,
+    Shapes,
+    explained,
+    library_line,
+    signed,
+)
 
 if TYPE_CHECKING:
     from ilang.codegen.system.npy import Array
-    from ilang.core.explain.explanation import Explanation
     from ilang.icli.waiting import WaitingDefinition
 
     Results = list[tuple[str, Array]]
@@ -85,8 +85,8 @@ class ReplSession:
         self.colored = colored
         self.arrays: dict[str, Array] = {}
         self.texts: dict[str, str] = {}
-        self.module = self._module({})
-        self.calls = Calls(self.module)
+        self.calls = Calls(module_of({}))
+        self.module = self.calls.module
         self.shapes: Shapes | None = None
         self.last: ProgramAtShapes | None = None
         self.waiting: dict[str, WaitingDefinition] = {}
@@ -98,7 +98,11 @@ class ReplSession:
             line = text.strip()
             if not line or line.startswith("#"):
                 return Reply(())
-            line = self._spelled(line)
+            word = without_comments(line).strip().removesuffix("()")
+            if asked := ASKED.fullmatch(word):
+                line = f":help {asked[1] or asked[2]}"
+            elif word not in self.names():
+                line = SAID.get(word, line)
             before = dict(self.arrays), dict(self.texts)
             try:
                 if line.startswith(":"):
@@ -107,7 +111,13 @@ class ReplSession:
                     reply = command(self, line)
                 else:
                     reply = self._line(line)
-                return self._settled(reply) if self.waiting else reply
+                if self.waiting:
+                    from ilang.icli.waiting import settle
+
+                    parts, failed = settle(self)
+                    failed = reply.failed or failed
+                    reply = replace(reply, parts=(*reply.parts, *parts), failed=failed)
+                return reply
             finally:
                 if not line.startswith((":undo", ":edit")) and self._changed(before):
                     self._before = [*self._before[1 - MOST_UNDONE :], before]
@@ -138,27 +148,8 @@ class ReplSession:
         before = self._before.pop()
         changed = self._changed(before)
         self.arrays, texts = before
-        self._have(self._module(texts), texts)
+        self._have(texts)
         return changed
-
-    def unfinished(self) -> Reply:
-        """The errors of definitions that still wait, once no line follows."""
-        return Reply(tuple(each.error for each in self.waiting.values()), bool(self.waiting))
-
-    def _settled(self, reply: Reply) -> Reply:
-        """A reply with those of definitions whose names have come."""
-        from ilang.icli.waiting import settle
-
-        parts, failed = settle(self)
-        return replace(reply, parts=(*reply.parts, *parts), failed=reply.failed or failed)
-
-    def _spelled(self, line: str) -> str:
-        """The line, or the command that a word of other shells stands for."""
-        word = without_comments(line).strip().removesuffix("()")
-        asked = ASKED.fullmatch(word)
-        if asked is not None:
-            return f":help {asked[1] or asked[2]}"
-        return line if word in self.names() else SAID.get(word, line)
 
     def _line(self, line: str) -> Reply:
         refuse_open(line)
@@ -167,40 +158,13 @@ class ReplSession:
             return self._answer(line, code)
         except Error as error:
             from ilang.icli.advice import advised
+            from ilang.icli.waiting import waits
 
             better = advised(self, code, error)
-            reply = self._waits(line, code, better)
+            reply = waits(self, line, code, better)
             if reply is None:
                 raise better from None
             return reply
-
-    def _waits(self, line: str, code: str, error: Error) -> Reply | None:
-        """The reply to a definition that lacks only names that may come later; None to another line.
-
-        Raises: ModuleError E0401 (the line uses a definition that waits).
-        """
-        from ilang.icli.waiting import uses_waiting, waiting_definition
-
-        head = DEFINES.match(code) or BINDS.match(code)
-        name = defined_name(code) or (head.group(1) if head is not None else None)
-        waits = None
-        if name is not None and name.isidentifier() and not self.is_applied(code):
-            waits = waiting_definition(self, name, line, error)
-        if name is None or waits is None:
-            unready = uses_waiting(self, re.findall(NAME, code), error)
-            if unready is not None:
-                raise unready from None
-            return None
-        self.waiting[name] = waits
-        return Reply((waits.says(name),))
-
-    def is_applied(self, code: str) -> bool:
-        """Whether a line binds a name to what a program gives for arrays."""
-        binds = BINDS.match(code)
-        if binds is None:
-            return False
-        value = binds.group(2)
-        return CALLS.fullmatch(value) is not None or any(map(self.is_array, split_words(value)))
 
     def _answer(self, line: str, code: str) -> Reply:
         """Answer a line; ``code`` is the same line with its comments blanked."""
@@ -216,7 +180,7 @@ class ReplSession:
             return self.define({defines.group(1): line})
         words = split_words(code)
         if all(self.is_array(word) for word in words):
-            return Reply(tuple(self._shown(word, self.value(word)) for word in words))
+            return Reply(self._shown([*zip(words, self.values([], words), strict=True)]))
         if code.strip() in self.calls.heads:
             self.last = self.calls.alone(code.strip(), self.arrays)
             return Reply((self.last.page(),))
@@ -226,20 +190,20 @@ class ReplSession:
         else:
             subject, arguments = self.read(code)
             if arguments is None:
-                return self._shown_piece(code.strip(), subject) or self.explained(subject.graph)
+                return library_line(self, code.strip(), subject) or explained(self, subject.graph)
             results, remarks = self.apply(subject, arguments), ()
         if results:
             self.arrays[LAST] = results[0][1]
-        return Reply((*remarks, *(self._shown(name, array) for name, array in results)))
+        return Reply((*remarks, *self._shown(results)))
 
     def _bind(self, names: Sequence[str], value: str, line: str) -> Reply:
         """``name = value``: an array where the value is one or an application, else a definition."""
         (first, *others) = names
         if self.is_array(value) and not others:
-            return self._keep(first, self.value(value))
+            return self._keep(names, [(value, each) for each in self.values([], [value])])
         call = self.calls.read(value, self.arrays, self.is_array)
         if call is not None:
-            return self._keep_all(names, *self.called(call))
+            return self._keep(names, *self.called(call))
         try:
             subject, arguments = self.read(value)
         except Error:
@@ -248,36 +212,31 @@ class ReplSession:
             return self.define({first: line})  # the same trouble, told with the whole line
         if arguments is None and not others:
             return self.define({first: line})
-        return self._keep_all(names, self.apply(subject, arguments or []), ())
+        return self._keep(names, self.apply(subject, arguments or []))
 
-    def _keep_all(
-        self, names: Sequence[str], results: Results, remarks: tuple[str | Note, ...]
+    def _keep(
+        self, names: Sequence[str], results: Results, remarks: tuple[str | Note, ...] = ()
     ) -> Reply:
         """Bind results to names, in order."""
+        from ilang.icli.values import head_text
+
         if len(results) != len(names):
             outputs, bound = counted(len(results), "output"), counted(len(names), "name")
             help_line = "name every output, in order, as in `y, z = f x`; `_` stands for one that is not needed"
             raise CommandError("E0815", f"{outputs} cannot be bound to {bound}", help=help_line)
-        replies = [
-            self._keep(name, array)
-            for name, (_, array) in zip(names, results, strict=True)
-            if name != DISCARD or len(names) == 1
-        ]
-        return Reply((*remarks, *(part for reply in replies for part in reply.parts)))
-
-    def _keep(self, name: str, array: Array) -> Reply:
-        from ilang.icli.values import head_text
-
-        if name in RESERVED:
-            raise ModuleError(
-                "E0404",
-                f"`{name}` is a word of the language and cannot name anything",
-                help=f"another name will do, such as `{name}_`",
-            )
-        self.arrays[name] = array
-        if self.texts.pop(name, None) is not None:
-            self._have(self._module(self.texts), self.texts)
-        return Reply((head_text(name, array),))
+        parts: list[str | Note] = [*remarks]
+        for name, (_, array) in zip(names, results, strict=True):
+            if name == DISCARD and len(names) != 1:
+                continue
+            if name in RESERVED:
+                message = f"`{name}` is a word of the language and cannot name anything"
+                help_line = f"another name will do, such as `{name}_`"
+                raise ModuleError("E0404", message, help=help_line)
+            self.arrays[name] = array
+            if self.texts.pop(name, None) is not None:
+                self._have(self.texts)
+            parts.append(head_text(name, array))
+        return Reply(tuple(parts))
 
     def define(self, texts: dict[str, str]) -> Reply:
         """Add definitions to the growing module, all or none; answer what the last of them takes and gives."""
@@ -288,10 +247,10 @@ class ReplSession:
         if last in calls.heads:
             reply = Reply((checked_line(calls.function(last), {}, {}),))
         elif last in {definition.name for definition in module.definitions}:
-            reply = self._signed(defined(module, last).graph)
+            reply = signed(self, defined(module, last).graph)
         else:
             reply = Reply(())  # libraries
-        self._have(module, {**kept, **texts}, calls)
+        self._have({**kept, **texts}, calls)
         for name in texts:
             self.arrays.pop(name, None)
             self.waiting.pop(name, None)
@@ -303,12 +262,12 @@ class ReplSession:
         Raises: Error (what is wrong with them).
         """
         kept = {name: text for name, text in self.texts.items() if name not in texts}
-        return self._module({**texts, **kept})
+        return module_of({**texts, **kept})
 
-    def _have(self, module: Module, texts: dict[str, str], calls: Calls | None = None) -> None:
-        """Other definitions are at hand."""
-        self.module, self.texts = module, texts
-        self.calls = calls or Calls(module, self.calls)
+    def _have(self, texts: dict[str, str], calls: Calls | None = None) -> None:
+        """Other definitions are at hand; ``calls`` are of these."""
+        self.calls = calls or Calls(module_of(texts), self.calls)
+        self.module, self.texts = self.calls.module, texts
 
     def forget(self, name: str) -> bool:
         """Drop an array or a definition; False if there is none of that name."""
@@ -317,24 +276,8 @@ class ReplSession:
         if name not in self.texts:
             return False
         texts = {key: text for key, text in self.texts.items() if key != name}
-        self._have(self._module(texts), texts)
+        self._have(texts)
         return True
-
-    @staticmethod
-    def _module(texts: dict[str, str]) -> Module:
-        """A module of definitions; the first one stands on line 1, as it was typed."""
-        from ilang.core.notation.files.pieces import parse_with_pieces as parse_module
-
-        if not texts:
-            return Module(Source(WHERE, ""), ())
-        source = Source(WHERE, "\n".join(texts.values()))
-        if any(name.isidentifier() for name in texts):
-            return parse_module(source)
-        library = parse_module(
-            Source(WHERE, f"{source.text}\n{LAST} = I")
-        )  # a file has a definition
-        definitions = tuple(each for each in library.definitions if each.name != LAST)
-        return replace(library, source=source, definitions=definitions)
 
     def read(self, line: str) -> tuple[Subject, list[str] | None]:
         """A line as a program (None), or as a program and the arrays it is applied to."""
@@ -352,21 +295,10 @@ class ReplSession:
         try:
             return self.program(line), None
         except Error as first:
-            head, words = self._split_arrays(line)
+            head, words = _split_arrays(line, self.is_array)
             if not words or not head or head.endswith(COMBINATORS):
                 raise first from None
             return self.program(head), words
-
-    def _split_arrays(self, line: str) -> tuple[str, list[str]]:
-        """A line in two: a program text, and the words at the end that are arrays."""
-        words = split_words(line)
-        count = 0
-        while count < len(words) and self.is_array(words[-1 - count]):
-            count += 1
-        head = line
-        for word in reversed(words[len(words) - count :]):
-            head = head[: head.rindex(word)].rstrip()
-        return head, words[len(words) - count :]
 
     def program(self, text: str) -> Subject:
         """The component that a program text is; it may use the definitions."""
@@ -391,10 +323,6 @@ class ReplSession:
         """Whether a word is a bound array or spells one; ``0j~j`` begins like a number, and is a program."""
         return word in self.arrays or (is_array(word) and not ("~" in word and looks_literal(word)))
 
-    def value(self, word: str) -> Array:
-        """The array that a word names or spells."""
-        return self.values([None], [word])[0]
-
     def values(self, dtypes: Sequence[str | None], words: Sequence[str]) -> list[Array]:
         """The arrays that words name or spell, given the element types that the program writes."""
         from ilang.icli.arrays import array_of
@@ -416,97 +344,44 @@ class ReplSession:
 
     def called(self, call: RunRequest) -> tuple[Results, tuple[str | Note, ...]]:
         """Run a tensor function or a routine: what it gives by name, and remarks."""
-        arrays = self.given(call)
+        arrays = self.values(call.dtypes(), call.words)
         self.last = self.calls.seen(call, arrays)
         return self.calls.run(call, arrays)
-
-    def given(self, call: RunRequest) -> list[Array]:
-        """The arrays of a call, of the types that its head writes."""
-        return self.values(call.dtypes(), call.words)
-
-    def _shown_piece(self, name: str, subject: Subject) -> Reply | None:
-        """The line on a component of a library by its name, where no array says what ranks it has; else None."""
-        definitions = () if subject.module is None else subject.module.definitions
-        text = next((each.span.text() for each in definitions if each.name == name), None)
-        if text is None or name in self.texts:
-            return None
-        try:
-            self.page_at_hand(subject.graph)
-        except ShapeError:
-            return Reply((f"{text}   of `std`; apply it: `{name} rand:2x3`",))
-        return None
-
-    def explained(self, graph: Graph) -> Reply:
-        """The page of a component, at the shapes of the arrays at hand where they fit."""
-        page, origin = self.page_at_hand(graph)
-        return Reply((replace(page, notes=(*page.notes, *origin)),))
-
-    def _signed(self, graph: Graph) -> Reply:
-        """One line on a component: what it takes and gives, at the shapes of the arrays at hand where they fit."""
-        from ilang.core.explain.page import signature
-        from ilang.core.pipeline import infer
-
-        try:
-            _, origin = self.page_at_hand(graph)
-        except ScheduleError:
-            from ilang.icli.commands.check import describe
-
-            return Reply((describe(graph, is_part=True)[0],))
-        shapes = self.last.shapes if isinstance(self.last, ComponentAtShapes) else None
-        return Reply(("   ".join((signature(infer(graph, shapes=shapes)), *origin)),))
-
-    def page_at_hand(self, graph: Graph) -> tuple[Explanation, tuple[str, ...]]:
-        """The page of a component, which becomes the last one, and a remark on its shapes where there is one."""
-        from ilang.core.pipeline import explain
-
-        shapes, origin = self.shapes_at_hand(graph)
-        try:
-            page = explain(graph, shapes)
-        except ShapeError:
-            if shapes is None:
-                raise
-            shapes, origin, page = None, "", explain(graph, None)
-        self.last = ComponentAtShapes(graph, shapes)
-        return page, (f"at the shapes of {origin}",) if origin else ()
-
-    def shapes_at_hand(self, graph: Graph) -> tuple[Shapes | None, str]:
-        """Shapes to explain a component with, and the arrays they come from."""
-        inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
-        if self.shapes is not None and len(self.shapes) == len(inputs):
-            return self.shapes, ""
-        rows = self.calls.rows
-        if inputs and all("|" not in rows.get(name, "|") for name in inputs):
-            return tuple(parse_shape(rows[name].replace(",", "x") or ".") for name in inputs), ""
-        bound = [name for name in self.arrays if name != LAST]
-        if inputs and all(name in self.arrays for name in inputs):
-            bound = inputs
-        if not inputs or len(bound) != len(inputs):
-            return None, ""
-        return tuple(self.arrays[name].shape for name in bound), ", ".join(bound)
 
     def names(self) -> frozenset[str]:
         """Everything that has a name."""
         return frozenset((*self.arrays, *self.texts))
 
-    def completions(self, word: str, before: str = "") -> list[str]:
-        """The completions of a word, in a text that may have bound names ``before`` it."""
-        from ilang.icli.candidates import candidates
-        from ilang.icli.colon import COMMANDS
-        from ilang.icli.highlight import values
-
-        if word.startswith(":"):
-            return [f":{name}" for name in COMMANDS if f":{name}".startswith(word)]
-        line = before.rpartition("\n")[2]
-        known = list(candidates(line, BEGINS_FUNCTION.match(before.lstrip()) is not None))
-        words = [each.word for each in known]
-        if any(each.kind == "type" for each in known):  # where any name may stand
-            words = [*sorted({*self.names(), *values(before)}), *words, "rand:"]
-        return [each for each in dict.fromkeys(words) if each.startswith(word)]
-
-    def _shown(self, name: str, array: Array) -> str:
+    def _shown(self, arrays: Results) -> tuple[str, ...]:
         from ilang.icli.values import array_text
 
-        return array_text(name, array, self.width())
+        return tuple(array_text(name, array, self.width()) for name, array in arrays)
+
+
+def module_of(texts: dict[str, str]) -> Module:
+    """A module of definitions; the first one stands on line 1, as it was typed."""
+    from ilang.core.notation.files.pieces import parse_with_pieces as parse_module
+
+    if not texts:
+        return Module(Source(WHERE, ""), ())
+    source = Source(WHERE, "\n".join(texts.values()))
+    if any(name.isidentifier() for name in texts):
+        return parse_module(source)
+    library = parse_module(Source(WHERE, f"{source.text}\n{LAST} = I"))  # a file has a definition
+    definitions = tuple(each for each in library.definitions if each.name != LAST)
+    return replace(library, source=source, definitions=definitions)
+
+
+def _split_arrays(line: str, is_array: Callable[[str], bool]) -> tuple[str, list[str]]:
+    """A line in two: a program text, and the words at the end that are arrays."""
+    words = split_words(line)
+    count = 0
+    while count < len(words) and is_array(words[-1 - count]):
+        count += 1
+    head = line
+    for word in reversed(words[len(words) - count :]):
+        head = head[: head.rindex(word)].rstrip()
+    return head, words[len(words) - count :]
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

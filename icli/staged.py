@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ilang.core.diagnostic import ScheduleError, ShapeError
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module, Tree
 from ilang.core.machine import CPU, MACHINES, Machine
-from ilang.core.record import record
-from ilang.icli.programs import all_shapes, open_program, several, subjects
+from ilang.core.record import record, replace
+from ilang.icli.lines import LAST
+from ilang.icli.programs import Subject, all_shapes, open_program, several, subjects
+from ilang.icli.replies import Reply
 
 if TYPE_CHECKING:
     from ilang.codegen.session.function import DefinitionExplanation, Function
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.shaped import Shaped
     from ilang.icli.command import Request
+    from ilang.icli.session import ReplSession
 
 Shapes = tuple[tuple[int, ...], ...]
 WRITTEN = "nests"
@@ -228,3 +232,70 @@ def one_program(argument: str, request: Request) -> ProgramAtShapes:
     if others:
         raise several([each.name for each in (first, *others)])
     return first
+
+
+def library_line(session: ReplSession, name: str, subject: Subject) -> Reply | None:
+    """The line on a component of a library by its name, where no array says what ranks it has; else None."""
+    definitions = () if subject.module is None else subject.module.definitions
+    text = next((each.span.text() for each in definitions if each.name == name), None)
+    if text is None or name in session.texts:
+        return None
+    try:
+        page_at_hand(session, subject.graph)
+    except ShapeError:
+        return Reply((f"{text}   of `std`; apply it: `{name} rand:2x3`",))
+    return None
+
+
+def explained(session: ReplSession, graph: Graph) -> Reply:
+    """The page of a component, at the shapes of the arrays at hand where they fit."""
+    page, origin = page_at_hand(session, graph)
+    return Reply((replace(page, notes=(*page.notes, *origin)),))
+
+
+def signed(session: ReplSession, graph: Graph) -> Reply:
+    """One line on a component: what it takes and gives, at the shapes of the arrays at hand where they fit."""
+    from ilang.core.explain.page import signature
+    from ilang.core.pipeline import infer
+
+    try:
+        _, origin = page_at_hand(session, graph)
+    except ScheduleError:
+        from ilang.icli.commands.check import describe
+
+        return Reply((describe(graph, is_part=True)[0],))
+    shapes = session.last.shapes if isinstance(session.last, ComponentAtShapes) else None
+    return Reply(("   ".join((signature(infer(graph, shapes=shapes)), *origin)),))
+
+
+def page_at_hand(session: ReplSession, graph: Graph) -> tuple[Explanation, tuple[str, ...]]:
+    """The page of a component, which becomes the last one, and a remark on its shapes where there is one."""
+    from ilang.core.pipeline import explain
+
+    shapes, origin = shapes_at_hand(session, graph)
+    try:
+        page = explain(graph, shapes)
+    except ShapeError:
+        if shapes is None:
+            raise
+        shapes, origin, page = None, "", explain(graph, None)
+    session.last = ComponentAtShapes(graph, shapes)
+    return page, (f"at the shapes of {origin}",) if origin else ()
+
+
+def shapes_at_hand(session: ReplSession, graph: Graph) -> tuple[Shapes | None, str]:
+    """Shapes to explain a component with, and the arrays they come from."""
+    from ilang.icli.shapes import parse_shape
+
+    inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
+    if session.shapes is not None and len(session.shapes) == len(inputs):
+        return session.shapes, ""
+    rows = session.calls.rows
+    if inputs and all("|" not in rows.get(name, "|") for name in inputs):
+        return tuple(parse_shape(rows[name].replace(",", "x") or ".") for name in inputs), ""
+    bound = [name for name in session.arrays if name != LAST]
+    if inputs and all(name in session.arrays for name in inputs):
+        bound = inputs
+    if not inputs or len(bound) != len(inputs):
+        return None, ""
+    return tuple(session.arrays[name].shape for name in bound), ", ".join(bound)

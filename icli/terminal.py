@@ -23,6 +23,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
+from ilang.icli.candidates import completions
 from ilang.icli.entries import Entries, is_open
 from ilang.icli.files import state_folder
 from ilang.icli.fold import cells
@@ -137,7 +138,7 @@ class _Names(Completer):
             return
         start = WORD.search(before)
         word = start.group() if start is not None else ""
-        for candidate in self.session.completions(word, before[: len(before) - len(word)]):
+        for candidate in completions(self.session, word, before[: len(before) - len(word)]):
             yield Completion(candidate, start_position=-len(word))
 
 

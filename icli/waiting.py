@@ -8,11 +8,15 @@ shift = (I & >ij~i) >> ij-i~ij       shift(in0[i,j]) -> [i,j]
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error, ModuleError
 from ilang.core.record import record
+from ilang.icli.calls import defined_name
+from ilang.icli.lines import BINDS, CALLS, DEFINES, NAME, split_words
+from ilang.icli.replies import Reply
 
 if TYPE_CHECKING:
     from ilang.icli.session import ReplSession
@@ -34,6 +38,34 @@ class WaitingDefinition:
         hint = self.error.help or ""
         guess = f"   {hint}" if hint.startswith(HINTS) else ""
         return f"{name}  waits for {', '.join(self.names)}{guess}"
+
+
+def waits(session: ReplSession, line: str, code: str, error: Error) -> Reply | None:
+    """The reply to a definition that lacks only names that may come later; None to another line.
+
+    Raises: ModuleError E0401 (the line uses a definition that waits).
+    """
+    head = DEFINES.match(code) or BINDS.match(code)
+    name = defined_name(code) or (head.group(1) if head is not None else None)
+    waiting = None
+    if name is not None and name.isidentifier() and not is_applied(session, code):
+        waiting = waiting_definition(session, name, line, error)
+    if name is None or waiting is None:
+        unready = uses_waiting(session, re.findall(NAME, code), error)
+        if unready is not None:
+            raise unready from None
+        return None
+    session.waiting[name] = waiting
+    return Reply((waiting.says(name),))
+
+
+def is_applied(session: ReplSession, code: str) -> bool:
+    """Whether a line binds a name to what a program gives for arrays."""
+    binds = BINDS.match(code)
+    if binds is None:
+        return False
+    value = binds.group(2)
+    return CALLS.fullmatch(value) is not None or any(map(session.is_array, split_words(value)))
 
 
 def waiting_definition(
@@ -103,6 +135,11 @@ def _ready(session: ReplSession) -> list[str]:
     while others := {name for name in group if not (known | group).issuperset(waiting[name].names)}:
         group -= others
     return [name for name in waiting if name in group]
+
+
+def unfinished(session: ReplSession) -> Reply:
+    """The errors of definitions that still wait, once no line follows."""
+    return Reply(tuple(each.error for each in session.waiting.values()), bool(session.waiting))
 
 
 def uses_waiting(session: ReplSession, words: list[str], error: Error) -> ModuleError | None:

@@ -32,7 +32,7 @@ class Gradients:
         self.value: dict[Stored, Tensor] = {}
         """The tensor that each is the gradient of."""
         self.back: tuple[int, list[tuple[int, int]], Span] | None = None
-        """The node where the run goes back, those that stand for gradients, with what they are of, and the statement."""
+        """The node where the run goes back, those that stand for gradients, each with what it is of, the statement."""
         self.reached: set[Tensor] = set()
         self.used: dict[Tensor, int] = {}
 

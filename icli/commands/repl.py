@@ -12,6 +12,7 @@ from ilang.icli.entries import Entries
 from ilang.icli.replies import answer, show
 from ilang.icli.screen import Screen, is_terminal
 from ilang.icli.session import ReplSession
+from ilang.icli.waiting import unfinished
 
 AT_ONCE = 1 << 16
 """Bytes of standard input that are read at once: the lines among them are one paste."""
@@ -45,7 +46,7 @@ def read_lines(session: ReplSession, screen: Screen) -> int:
             if reply.leaves:
                 return status
     reply = answer(session, screen, chain(entries.of(_lines(left)), entries.rest()))
-    last = session.unfinished()
+    last = unfinished(session)
     show(last, screen)
     return max(status, int(reply.failed or last.failed))
 
