@@ -9,6 +9,7 @@ python -m bench --page docs/benchmarks.md    rewrite the tables of a page, too
 python -m bench --from out.json --page docs/benchmarks.md
 python -m bench --suite drawn --seed 7       workloads drawn at random, beside NumPy, PyTorch, JAX
 python -m bench --suite tccg --threads 1     a suite: drawn, tccg, polybench, convolutions, everyday; or all
+python -m bench --suite all --isa avx2       as if processors had no wider vectors, for everyone
 python -m bench --quick --peers NumPy        tiny sizes: does everything work and compute the right thing?
 """
 
@@ -68,6 +69,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--suite", choices=("anchors", *suites.SUITES, "all"), default="anchors")
     parser.add_argument("--seed", type=int, help="of drawn workloads; by default a new one")
     parser.add_argument("--count", type=int, default=44, help="of drawn workloads")
+    parser.add_argument(
+        "--isa", choices=("avx2",), help="instructions that everyone may use at most"
+    )
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     unknown = set((options.peers or "").split(",")) - {"", *peers.PEERS}
@@ -77,11 +81,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _names(options: argparse.Namespace) -> list[str]:
-    """The peers to time: those named, else those installed; NumPy is always there."""
+    """The peers to time: those named, else those installed that can be held to what everyone may use at most."""
     from bench import peers
 
     chosen = options.peers.split(",") if options.peers else peers.installed()
-    return [name for name in peers.PEERS if name in chosen]
+    unheld = {"JAX", "torch.compile"} if options.isa else set()
+    return [name for name in peers.PEERS if name in chosen and name not in unheld]
 
 
 def _run(options: argparse.Namespace) -> dict[str, Any]:
@@ -109,8 +114,10 @@ def _in_child(options: argparse.Namespace, threads: int, more: Sequence[str] = (
         command = [sys.executable, "-m", "bench", "--child", str(threads), "--json", str(file)]
         command += ["--only", options.only, "--peers", ",".join(_names(options)), *more]
         command += ["--quick"] if options.quick else []
+        command += ["--isa", options.isa] if options.isa else []
         command += ["--seconds", str(options.seconds)] if options.seconds is not None else []
-        subprocess.run(command, check=True, cwd=ROOT, env=machine.environment(threads))
+        environment = machine.environment(threads, options.isa or "")
+        subprocess.run(command, check=True, cwd=ROOT, env=environment)
         return json.loads(file.read_text("utf-8"))
 
 
@@ -118,6 +125,8 @@ def _child(options: argparse.Namespace) -> int:
     from bench import machine, measure, suites
 
     machine.pin(options.child)
+    if options.isa:
+        machine.hold_to(options.isa)
     only = [pattern for pattern in options.only.split(",") if pattern]
     found: Any
     if options.suite == "anchors":
@@ -129,7 +138,8 @@ def _child(options: argparse.Namespace) -> int:
         effort = measure.Effort(seconds=0.5 if options.seconds is None else options.seconds)
         tasks = suites.tasks_of(options.suite, options.seed, options.count)
         chosen = (t for t in tasks if not only or any(re.search(p, t.name()) for p in only))
-        found = suites.run(chosen, options.child, effort)
+        without = ("JAX",) if options.isa else ()
+        found = suites.run(chosen, options.child, effort, without)
     Path(options.json).write_text(json.dumps(found), "utf-8")
     return 0
 

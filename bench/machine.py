@@ -10,11 +10,27 @@ from pathlib import Path
 
 import numpy as np
 
+from ilang.codegen.compile import toolchain
 from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.compile.toolchain import library_recipe
 
 VECTORS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
 """Features that decide how wide vectors are, as Linux lists them."""
+
+
+OUR_FLAGS = {"avx2": ("-march=haswell", "-mtune=native")}
+"""Instruction sets that a comparison may be held to, with the flags of our compiler."""
+ISAS = {
+    "avx2": {
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "NUMBA_CPU_NAME": "haswell",
+    }
+}
+"""The same for peers, as variables of their libraries. XLA has none for products of matrices, so JAX is left out."""
 
 
 def describe() -> dict[str, str]:
@@ -62,8 +78,8 @@ def _compiler() -> str:
     return " ".join(word for word in first.split() if os.sep not in word)
 
 
-def environment(threads: int) -> dict[str, str]:
-    """The environment of a process whose systems may use so many threads.
+def environment(threads: int, isa: str = "") -> dict[str, str]:
+    """The environment of a process whose systems may use so many threads, and instructions up to a set of ``ISAS``.
 
     The C library of Linux is told to keep freed memory: peers that make a new array for each result would otherwise
     be timed on what the system needs to find pages for it.
@@ -81,7 +97,12 @@ def environment(threads: int) -> dict[str, str]:
     if threads == 1:
         flag = "--xla_cpu_multi_thread_eigen=false"
         found["XLA_FLAGS"] = f"{found.get('XLA_FLAGS', '')} {flag}".strip()
-    return found
+    return found | ISAS.get(isa, {})
+
+
+def hold_to(isa: str) -> None:
+    """Compile our programs, and C loops beside them, for instructions up to a set; peers follow the environment."""
+    toolchain.FAST = ("-O3", *OUR_FLAGS[isa])
 
 
 def pin(threads: int) -> None:

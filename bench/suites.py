@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,10 @@ def tasks_of(suite: str, seed: int, count: int) -> Iterable[Task]:
     return found
 
 
-def run(tasks: Iterable[Task], threads: int, effort: Effort) -> list[dict[str, Any]]:
-    """Time tasks on us and on the peers that are installed.
+def run(
+    tasks: Iterable[Task], threads: int, effort: Effort, without: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Time tasks on us and on the peers that are installed, but for some.
 
     Returns:
         For each task its ``name`` and ``kind``, the least time of each contestant in seconds, ``times``, and why
@@ -95,6 +97,8 @@ def run(tasks: Iterable[Task], threads: int, effort: Effort) -> list[dict[str, A
         calls: dict[str, Call] = {}
         wrong: dict[str, str] = {}
         for name, prepare in PREPARED.items():
+            if name in without:
+                continue
             call = None
             try:
                 call = prepare(task, threads)

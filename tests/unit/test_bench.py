@@ -25,6 +25,7 @@ from bench import (
     gpu_profile,
     gpu_rows,
     gpu_times,
+    machine,
     measure,
     peers,
     references,
@@ -36,6 +37,7 @@ from bench import (
 from bench.__main__ import main
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload
+from ilang.codegen.compile import toolchain
 from ilang.codegen.components.library import library
 from ilang.core.notation.files.layout import format_module
 from ilang.core.notation.files.module import parse_module
@@ -46,7 +48,31 @@ from tests import unoptimised
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
+
 SMALL = Workload("sums", "row_sum", {"x": (3, 5)}, ((3,),), 15)
+
+
+def test_instructions_that_everyone_may_use_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child gets the variables of peers and compiles ours for them; who cannot be held is left out."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], env: dict[str, str], **_: object) -> None:
+        assert env["OPENBLAS_CORETYPE"] == "Haswell"
+        assert env["ATEN_CPU_CAPABILITY"] == "avx2"
+        commands.append(command)
+        Path(command[command.index("--json") + 1]).write_text("[]", "utf-8")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    given = ["--suite", "tccg", "--isa", "avx2", "--threads", "1", "--peers", "NumPy,JAX"]
+    assert main([*given, "--json", str(tmp_path / "out.json")]) == 0
+    (command,) = commands
+    assert command[command.index("--isa") + 1] == "avx2"
+    assert command[command.index("--peers") + 1] == "NumPy"
+    monkeypatch.setattr(toolchain, "FAST", toolchain.FAST)
+    machine.hold_to("avx2")
+    assert "-march=haswell" in toolchain.library_recipe().flags
 
 
 @pytest.fixture(scope="module")
