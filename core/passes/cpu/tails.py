@@ -5,8 +5,8 @@ Example, of vectors of 16:
     out:  for j in 0..16: t[j] = exp(in0[j])
           for j in 0..16: t[j+15] = exp(in0[j+15])
 
-A tail of single elements would take as long as several vectors. An element that is computed twice gets the same value:
-a maximum of rows that it has seen already does not change.
+A tail of single elements would take as long as several vectors. Rows shorter than a vector have two of half of one. An
+element that is computed twice gets the same value: a maximum of rows that it has seen already does not change.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class ShortRows:
         types = {self.program.buffers[store.buffer].dtype for store in stores}
         machine = self.program.machine
         lanes = min(map(machine.vector_lanes, types))
-        tail = extent % (lanes if several else min(map(machine.least_vector_lanes, types)))
+        half = lanes // 2  # compilers make vectors of half of them of what whole ones leave over
+        lanes = half if extent < lanes and not several else lanes
+        tail = extent % (lanes if several else half)
         page = machine.memory.page_bytes // max(BYTES[each] for each in types)
         # Beside a longer row a tail takes no time, nor does one of a single element beside several terms.
         if tail < 1 + several or not lanes <= extent <= page:

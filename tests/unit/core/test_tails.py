@@ -15,14 +15,20 @@ def loops(extent: int, text: str = "ij-j~ij >> ^ij~ij") -> str:
     return i(text).loops((ROWS, extent), (extent,))
 
 
-@pytest.mark.parametrize("extent", [17, 31, 47, 255])
+@pytest.mark.parametrize("extent", [17, 20, 31, 44, 47, 255])
 def test_the_last_vector_overlaps(extent: int) -> None:
     whole = extent - extent % 16
     assert f"for j in 0..{whole}\n" in loops(extent)
     assert f"out[i,j+{extent - 16}] = exp(" in loops(extent)
 
 
-@pytest.mark.parametrize("extent", [1, 15, 16, 20, 32, 4097])
+@pytest.mark.parametrize("extent", [9, 12, 15])
+def test_rows_shorter_than_a_vector_have_two_halves(extent: int) -> None:
+    assert loops(extent).count("for j in 0..8\n") == 2
+    assert f"out[i,j+{extent - 8}] = exp(" in loops(extent)
+
+
+@pytest.mark.parametrize("extent", [7, 8, 16, 24, 32, 4097])
 def test_other_rows_stay_one_loop(extent: int) -> None:
     """Short ones, those of whole vectors, and long ones, beside which a tail does not count."""
     assert loops(extent).count("exp(") == 1
@@ -32,7 +38,7 @@ def test_quick_work_stays_one_loop() -> None:
     assert loops(31, "ij-j~ij").count("out[") == 1
 
 
-@pytest.mark.parametrize("extent", [15, 17, 23, 31, 33, 47, 63, 255])
+@pytest.mark.parametrize("extent", [9, 15, 17, 20, 23, 31, 33, 47, 63, 255])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values(extent: int, dtype: npt.DTypeLike) -> None:
     """The bits of every element are those that a row of whole vectors has."""
