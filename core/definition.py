@@ -1,8 +1,8 @@
 """A tensor function or a routine on its way down: shapes, then element types, then gradients in their places.
 
-A definition takes the steps of the pipeline, of which two are its own: ``build/program.py`` follows its statements and
-gives a graph, and ``transform/attached.py`` puts what computes gradients in the place of what stands for them. Element
-types of state follow from what runs assign to it.
+Two steps of the pipeline are its own: ``build/program.py``, whose graph it begins with, and ``transform/attached.py``,
+which puts what computes gradients in the place of what stands for them. Element types of state follow from what runs
+assign to it.
 """
 
 from __future__ import annotations
