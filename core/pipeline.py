@@ -7,7 +7,7 @@ step, and the steps of each kind of machine, are in ``steps.py``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -174,11 +174,8 @@ def infer_rows(graph: Graph) -> Inferred:
     return Inferred(verified("graph", graph))
 
 
-def story(graph: Graph, limit: int | None) -> Story:
-    """The results of the inference of a graph and their reasons, stage by stage, at most so many of each."""
-    from ilang.core.explain.story import tell
-
-    return tell(graph, limit)
+story: Callable[[Graph, int | None], Story] = lazy("explain.story", "tell")
+"""The results of the inference of a graph and their reasons, stage by stage, at most so many of each."""
 
 
 def tensors_solved(inferred: Inferred, outputs: Sequence[int]) -> Solved:
@@ -402,11 +399,10 @@ def _taken(step: Step, value: Any, machine: Machine, *small: Collection[int]) ->
     return given
 
 
-def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The extents of arrays of these shapes, one per size, or a ShapeError."""
-    from ilang.core.infer.fit import fit_shaped
-
-    return fit_shaped(shaped, shapes)
+fit: Callable[[Shaped, Sequence[tuple[int, ...]]], tuple[int, ...]] = lazy(
+    "infer.fit", "fit_shaped"
+)
+"""The extents of arrays of these shapes, one per size, or a ShapeError."""
 
 
 def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:

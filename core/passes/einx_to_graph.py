@@ -80,9 +80,9 @@ def expanded(form: einx.Form, ranks: Sequence[int | None], names: Sequence[str])
     op = EINX_OPS[form.op]
     count = len(repeated.inputs)
     every = (*repeated.inputs, *repeated.outputs)
-    fused = fuse(
-        repeated.inputs, repeated.outputs, {*sizes, *(_marked_names(every) if op.apart else ())}
-    )
+    leaves = [place.leaf for each in every for place in _marked(each)] if op.apart else []
+    kept = {*sizes, *(leaf.name for leaf in leaves if isinstance(leaf, einx.Axis))}
+    fused = fuse(repeated.inputs, repeated.outputs, kept)
     if op.kind == "dot":
         _check_numbers(fused[:count])
     _count_coordinates(op, fused[:count], fused[count:], sizes)
@@ -91,11 +91,6 @@ def expanded(form: einx.Form, ranks: Sequence[int | None], names: Sequence[str])
 
 def _marked(expression: einx.Expression) -> list[einx.Occurrence]:
     return [place for place in einx.places(expression) if place.marked]
-
-
-def _marked_names(expressions: Sequence[einx.Expression]) -> set[str]:
-    leaves = (place.leaf for each in expressions for place in _marked(each))
-    return {leaf.name for leaf in leaves if isinstance(leaf, einx.Axis)}
 
 
 def _check_numbers(inputs: Sequence[einx.Expression]) -> None:

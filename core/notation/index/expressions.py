@@ -74,7 +74,7 @@ def read_form(reader: Reader) -> syntax.Expression:
     reader.skip()
     start = reader.pos
     right: syntax.Operand | None = None
-    op: str | None = _take_prefix(reader) or None
+    op: str | None = _take_operator(reader, is_prefix=True) or None
     left = _read_operand(reader)
     reader.skip()
     if op is None and reader.peek() != "~":
@@ -88,18 +88,11 @@ def read_form(reader: Reader) -> syntax.Expression:
     return syntax.Expression(op, left, right, output, None, reader.span(start))
 
 
-def _take_prefix(reader: Reader) -> str:
-    """The operator before an operand; ``>@`` and ``<@`` where indices follow, and not the group of a position."""
+def _take_operator(reader: Reader, is_prefix: bool = False) -> str:
+    """The operator at the cursor; one before an operand may be ``>@`` or ``<@``, where indices follow."""
     symbol = reader.operator(reader.pos)
-    if opens_argument(reader, reader.pos):
+    if is_prefix and opens_argument(reader, reader.pos):
         symbol += "@"
-    if symbol:
-        reader.take(reader.pos + len(symbol))
-    return symbol
-
-
-def _take_operator(reader: Reader) -> str:
-    symbol = reader.operator(reader.pos)
     if symbol:
         reader.take(reader.pos + len(symbol))
     return symbol
