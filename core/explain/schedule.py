@@ -128,7 +128,7 @@ def _staged(scheduled: Scheduled, group: Group, instance: Instance, number: int)
         )
         start += f" + {offset}" if offset else ""
         words.append(f"{producer.axes[axis].name} from {start or 0}, {extent} long")
-    dims = _dims(scheduled, [dim.extent for dim in source.kept])
+    dims = _dims(scheduled, [*source.kept.values()])
     words += [f"kept as {dims}"] if dims else []
     return ", ".join([f"{name} in {reader}", *words])
 

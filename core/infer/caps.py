@@ -12,20 +12,15 @@ from collections.abc import Iterable, Sequence
 from ilang.core.calculus.affine import Affine
 from ilang.core.infer.cycles import components
 from ilang.core.infer.dims import Dims
-from ilang.core.infer.rowvars import RowVars
+from ilang.core.infer.rowvars import RowVars, tail
 from ilang.core.ir.rows import Dim, DimBelow, Known, Origin, Row, Var
-from ilang.core.record import record
 
 Axis = tuple[Dim, ...]
 """The dimensions of several results at one place: one size, several unknown axes, or the stretchable 1."""
 
 
-@record
-class Cap:
-    """The axes that all results agree on, leading and trailing."""
-
-    leading: tuple[Axis, ...]
-    trailing: tuple[Axis, ...]
+Cap = tuple[tuple[Axis, ...], tuple[Axis, ...]]
+"""The axes that all results agree on, leading and trailing."""
 
 
 class Caps:
@@ -51,8 +46,7 @@ class Caps:
             cap = self.known[variable]
             if cap is not None:
                 leading, trailing = (
-                    tuple([self._axis(axis, origin) for axis in axes])
-                    for axes in (cap.leading, cap.trailing)
+                    tuple([self._axis(axis, origin) for axis in axes]) for axes in cap
                 )
                 caps[variable] = Row(leading, None, trailing)
         return caps
@@ -90,24 +84,17 @@ class Caps:
         leading = tuple([(self.dims.values.resolve(axis),) for axis in row.leading])
         trailing = tuple([(self.dims.values.resolve(axis),) for axis in row.trailing])
         if inner is None:
-            return Cap(leading, trailing)
-        return Cap(leading + inner.leading, inner.trailing + trailing)
+            return leading, trailing
+        return leading + inner[0], inner[1] + trailing
 
     def _met(self, one: Cap, other: Cap) -> Cap:
         """The axes of two bounds, as far as both have them."""
         if one is other:
             return one
-        first = min(len(one.leading), len(other.leading))
-        last = min(len(one.trailing), len(other.trailing))
-        return Cap(
-            tuple(map(self._joined, one.leading[:first], other.leading[:first])),
-            tuple(
-                map(
-                    self._joined,
-                    one.trailing[len(one.trailing) - last :],
-                    other.trailing[len(other.trailing) - last :],
-                )
-            ),
+        first, last = (min(map(len, axes)) for axes in zip(one, other, strict=True))
+        return (
+            tuple(map(self._joined, one[0][:first], other[0][:first])),
+            tuple(map(self._joined, tail(one[1], last), tail(other[1], last))),
         )
 
     def _joined(self, one: Axis, other: Axis) -> Axis:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from ilang.core.infer import conflicts
 from ilang.core.infer.dims import Dims
@@ -26,6 +27,8 @@ from ilang.core.ir.rows import (
     opened,
 )
 from ilang.core.walks import reached
+
+T = TypeVar("T")
 
 
 class RowVars:
@@ -161,7 +164,7 @@ class RowVars:
         first = min(len(one.leading), len(other.leading))
         last = min(len(one.trailing), len(other.trailing))
         _pair(self.dims.equal, one.leading[:first], other.leading[:first], origin)
-        _pair(self.dims.equal, _tail(one.trailing, last), _tail(other.trailing, last), origin)
+        _pair(self.dims.equal, tail(one.trailing, last), tail(other.trailing, last), origin)
         one, other = _stripped(one, first, last), _stripped(other, first, last)
         assert one.variable is not None
         assert other.variable is not None
@@ -177,7 +180,7 @@ class RowVars:
         else:  # surplus axes lie on different ends: the shorter side has at least as many more
             short, longer = (one, other) if one.count() < other.count() else (other, one)
             more = longer.count() - short.count()
-            row = Row(longer.leading[:more], self.fresh(), _tail(longer.trailing, more))
+            row = Row(longer.leading[:more], self.fresh(), tail(longer.trailing, more))
             assert short.variable is not None
             self.bind(short.variable, row, origin)
             self.equal(RowEqual(one, other, origin))
@@ -277,9 +280,7 @@ class RowVars:
         first = min(len(result.leading), len(operand.leading))
         last = min(len(result.trailing), len(operand.trailing))
         _pair(self.dims.below, result.leading[:first], operand.leading[:first], c.origin)
-        _pair(
-            self.dims.below, _tail(result.trailing, last), _tail(operand.trailing, last), c.origin
-        )
+        _pair(self.dims.below, tail(result.trailing, last), tail(operand.trailing, last), c.origin)
         rest = c
         if first or last or result is not c.result or operand is not c.operand:
             result, operand = _stripped(result, first, last), _stripped(operand, first, last)
@@ -370,7 +371,8 @@ def _stripped(row: Row, first: int, last: int) -> Row:
     return Row(row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last])
 
 
-def _tail(axes: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:
+def tail(axes: tuple[T, ...], count: int) -> tuple[T, ...]:
+    """The last axes, so many."""
     return axes[len(axes) - count :]
 
 

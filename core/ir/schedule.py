@@ -155,13 +155,8 @@ The first index may be before the dimension, and the last one past it.
 """
 
 
-@record
-class KeptDimension:
-    """A dimension of the storage of a staged value: all of dimension ``dim``, or the one ``part`` of it; its extent."""
-
-    dim: int
-    part: int | None
-    extent: Extent
+Kept = dict[int | Loop, Extent]
+"""The dimensions of the storage of a staged value: each a whole dimension, or the part of one; their extents."""
 
 
 @record
@@ -325,7 +320,7 @@ class Instance:
     chain: tuple[Opened, ...]
     extents: tuple[Extent, ...]
     intervals: dict[int, Interval]
-    kept: tuple[KeptDimension, ...]
+    kept: Kept
     sources: dict[Read, StagedSource]
     copies: dict[int, tuple[PackedDimension, ...]]
     accumulation: Accumulation | None = None
@@ -362,7 +357,7 @@ class OnlineReduction:
 
     partial: bool
     outer: Opened
-    kept: tuple[KeptDimension, ...]
+    kept: Kept
     shifts: tuple[Link, ...] = ()
     divisors: tuple[Link, ...] = ()
     scales: tuple[Link, ...] = ()

@@ -46,7 +46,7 @@ from ilang.core.ir.shaped import Read
 from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
 from ilang.core.passes.runs import Steps
-from ilang.core.passes.scope import Block, Frame, Place, Scope, kept_dims
+from ilang.core.passes.scope import Block, Frame, Place, Scope
 from ilang.core.passes.storage import Storage
 from ilang.core.record import replace
 
@@ -312,9 +312,9 @@ class _Lowering(OnlineReductions):
         tensor, kept = self.shaped.tensors[frame.value], self.plan.instances[frame.instance].kept
         if not kept:
             return Place(self._local(tensor.name, frame.value), None, ())
-        dims = [self.storage.number(entry.extent) for entry in kept]
+        dims = [self.storage.number(extent) for extent in kept.values()]
         buffer = self._scratch(tensor.name, frame.value, tensor.dtype, dims, site)
-        return Place(None, buffer, kept_dims(kept))
+        return Place(None, buffer, tuple(kept))
 
     def _copied(
         self, reader: Frame, read: Read, packed: tuple[PackedDimension, ...], site: Scope

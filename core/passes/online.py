@@ -45,7 +45,7 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.passes.reductions import Reductions
 from ilang.core.passes.runs import Steps
-from ilang.core.passes.scope import Block, Frame, Place, Scope, kept_dims
+from ilang.core.passes.scope import Block, Frame, Place, Scope
 from ilang.core.passes.storage import Storage, start_of
 from ilang.core.record import replace
 
@@ -108,8 +108,8 @@ class OnlineReductions(Reductions):
         """Make room in a scope, and start there; an output part that is open around it needs no room."""
         row = self._row(instance, self._open(instance, scope))
         node, loops, running = row.node, _outputs(row), self.plan.online[instance]
-        entries = kept_dims(running.kept)
-        dims = [self.storage.number(entry.extent) for entry in running.kept]
+        entries = tuple(running.kept)
+        dims = [self.storage.number(extent) for extent in running.kept.values()]
         name, exact = self.shaped.tensors[row.value].name, running.exact
         places = []
         for called in (f"{name}_run", *(() if exact else (f"{name}_odd",))):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.kernel import Chunk
-from ilang.core.ir.schedule import KeptDimension, Loop, LoopSteps, Nest
+from ilang.core.ir.schedule import Loop, LoopSteps, Nest
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record
 
@@ -104,11 +104,6 @@ class Frame:
         number = self.home[loop].variable
         assert number is not None
         return number
-
-
-def kept_dims(kept: Iterable[KeptDimension]) -> tuple[int | Loop, ...]:
-    """The dimensions of a place for what is kept of a value."""
-    return tuple(k.dim if k.part is None else Loop(k.dim, k.part) for k in kept)
 
 
 def fresh(name: str, *taken: Container[str], serial: dict[str, int] | None = None) -> str:

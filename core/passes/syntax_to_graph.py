@@ -133,16 +133,6 @@ class _Place:
     deep: int
 
 
-@record
-class _Use:
-    """A definition that is wired: where that began and ended, its inputs, and its outputs."""
-
-    first: _Place
-    last: _Place
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-
-
 _Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
 """Work of a traversal: look below a node, or, where what is below is finished, wire it."""
 
@@ -160,8 +150,8 @@ class _GraphBuilder:
         self.templates: dict[int, graph.Assignment] = {}
         self.wired: dict[int, list[int]] = {}
         """The values that a node reads which is that of another use, by its number as an item."""
-        self.uses: dict[str, _Use] = {}
-        """The first use of each definition."""
+        self.uses: dict[str, tuple[_Place, _Place, _Wires]] = {}
+        """The first use of each definition: where its wiring began and ended, its inputs and its outputs."""
         self.values: list[dict[str, int]] = []
         """The values of each definition that is being wired, by name, the outermost first."""
         self.opened: list[_Place] = []
@@ -195,7 +185,7 @@ class _GraphBuilder:
                 definition = self.definitions[node.name]
                 if node.name in self.uses:
                     first = len(self.items)
-                    finished.append(self._copy(self.uses[node.name]))
+                    finished.append(self._copy(*self.uses[node.name]))
                     self._result(definition, finished[-1], first)
                     continue
                 if self.library is None and definition.span.source.name != node.span.source.name:
@@ -223,7 +213,7 @@ class _GraphBuilder:
         self.items[first:] = map(call.placed, self.items[first:])
         self.annotations[noted:] = map(call.placed, self.annotations[noted:])
         self.library = None
-        outside = [each for each in self.uses.items() if each[1].first.items < first]
+        outside = [each for each in self.uses.items() if each[1][0].items < first]
         self.uses = dict(outside)  # what is inside knows of this call
 
     def _open(self, definition: syntax.Definition) -> None:
@@ -239,8 +229,8 @@ class _GraphBuilder:
             wires.inputs = deque(values[p.name] for p in parameters or ())
         if parameters is not None:
             self.annotate(definition.name, parameters, wires)
-        first, ends = self.opened.pop(), (tuple(wires.inputs), tuple(wires.outputs))
-        self.uses[definition.name] = _Use(first, self._place(), *ends)
+        first, ends = self.opened.pop(), _Wires(wires.inputs, wires.outputs)
+        self.uses[definition.name] = first, self._place(), ends
         self._result(definition, wires, first.items)
         self._leave_library()
 
@@ -262,9 +252,9 @@ class _GraphBuilder:
             len(self.values),
         )
 
-    def _copy(self, use: _Use) -> _Wires:
+    def _copy(self, first: _Place, last: _Place, ends: _Wires) -> _Wires:
         """Wire a definition as it was wired first: the same nodes, which read and give other values."""
-        first, last, start = use.first, use.last, self._place()
+        start = self._place()
         more = start.items - first.items
         block = range(first.items, last.items)
         nodes = self.items[first.items : last.items]
@@ -275,7 +265,7 @@ class _GraphBuilder:
                 self.wired[value + more] = [each + more for each in read]
             elif value in self.bound:
                 self.bound[value + more] = self.bound[value] + more
-        wires = _Wires([v + more for v in use.inputs], [v + more for v in use.outputs])
+        wires = _Wires([v + more for v in ends.inputs], [v + more for v in ends.outputs])
         for value in wires.inputs:
             self.bound.pop(value, None)
         scopes = start.scopes - first.scopes

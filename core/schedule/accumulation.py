@@ -434,11 +434,11 @@ def _is_kept(reduction: _Reduction, tile: RegisterTile) -> bool:
     sizes = reduction.program.shaped.sizes
     kept = []
     for entry in instance.kept:
-        axis = node.target[entry.dim].axis()
-        if axis is None or (entry.part is None and nest.factors[axis]):
+        axis = node.target[entry.axis if isinstance(entry, Loop) else entry].axis()
+        if axis is None or (not isinstance(entry, Loop) and nest.factors[axis]):
             return False
-        kept.append(Loop(axis, entry.part or 0))
-    counts = tuple(fixed(sizes, entry.extent) for entry in instance.kept)
+        kept.append(Loop(axis, entry.part if isinstance(entry, Loop) else 0))
+    counts = tuple(fixed(sizes, extent) for extent in instance.kept.values())
     same = tuple(kept) == tile.elements and counts == tile.extents
     return bool(instance.chain) and same and tile.dtype == reduction.dtype
 

@@ -148,7 +148,7 @@ class Instances:
         extents = tuple(map(size, node.sizes))
         self.computations.add(root.value)
         self.by_number.append(
-            Instance(root.value, home, tuple(home.values()), extents, {}, (), {}, {})
+            Instance(root.value, home, tuple(home.values()), extents, {}, {}, {}, {})
         )
 
     def _explore(self, number: int) -> list[int]:

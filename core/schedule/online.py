@@ -27,7 +27,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, fini
 from ilang.core.ir.schedule import (
     BLOCK_ROLES,
     Axes,
-    KeptDimension,
+    Kept,
     Link,
     OnlineReduction,
     Plan,
@@ -187,7 +187,7 @@ class _OnlineAnalysis:
     def _bounds(self, number: int) -> Bounds:
         return Bounds(self.instances.shaped.sizes, self.instances.node(number))
 
-    def _kept(self, number: int) -> tuple[KeptDimension, ...]:
+    def _kept(self, number: int) -> Kept:
         """The elements of a running reduction: an output part that is open where it starts needs no room."""
         instances, outer = self.instances, self.instances.outermost(number)
         node, nest, instance = (

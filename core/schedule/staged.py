@@ -17,7 +17,7 @@ from ilang.core.calculus.extent import Extent, number, reach, size
 from ilang.core.ir.extent import fixed, part_extent
 from ilang.core.ir.schedule import (
     Interval,
-    KeptDimension,
+    Kept,
     Loop,
     LoopSteps,
     Nest,
@@ -60,37 +60,33 @@ def kept_dims(
     tensor: Tensor,
     extents: Sequence[Extent],
     shared: Collection[Loop],
-) -> tuple[KeptDimension, ...]:
+) -> Kept:
     """The storage of a staged value: a dimension per loop part that indexes it and is not shared."""
-    kept = []
+    kept: Kept = {}
     for d, index in enumerate(node.target):
         axis = index.axis()
         parts = () if axis is None else nest.parts(axis)
         open_parts = [part for part in parts if part not in shared]
         if axis is None or len(open_parts) == len(parts):
-            kept.append(
-                KeptDimension(d, None, size(tensor.dims[d]) if axis is None else extents[axis])
-            )
+            kept[d] = size(tensor.dims[d]) if axis is None else extents[axis]
             continue
         for loop in open_parts:
             extent = part_extent(sizes, extents[axis], nest.factors[axis], loop.part)
-            kept.append(KeptDimension(d, loop.part, extent))
-    return tuple(kept)
+            kept[Loop(d, loop.part)] = extent
+    return kept
 
 
-def in_loop_order(
-    kept: Sequence[KeptDimension], node: Assignment, nest: Nest
-) -> tuple[KeptDimension, ...]:
+def in_loop_order(kept: Kept, node: Assignment, nest: Nest) -> Kept:
     """The dimensions of a staged value in the order of the loops that fill it."""
 
-    def place(entry: KeptDimension) -> int:
-        axis = node.target[entry.dim].axis()
+    def place(entry: int | Loop) -> int:
+        axis = node.target[entry.axis if isinstance(entry, Loop) else entry].axis()
         if axis is None:
             return -1
-        parts = nest.parts(axis) if entry.part is None else (Loop(axis, entry.part),)
+        parts = (Loop(axis, entry.part),) if isinstance(entry, Loop) else nest.parts(axis)
         return max(map(nest.order.index, parts))
 
-    return tuple(sorted(kept, key=place))
+    return {entry: kept[entry] for entry in sorted(kept, key=place)}
 
 
 # -- intervals ---------------------------------------------------------------------------------------------------------

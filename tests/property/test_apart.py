@@ -11,6 +11,7 @@ import pytest
 
 from ilang import i
 from ilang.core import pipeline
+from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import replace
@@ -106,7 +107,8 @@ def stored(shaped: Shaped, machine: Machine = CPU) -> list[str]:
         roots = {root.value for root in group.roots} - set(map(of.owner, of.outputs))
         for each in group.plan.instances:
             dims = of.tensors[each.value].dims
-            kept = {part.dim for part in each.kept if part.part in (None, 0)}
+            parts = (x if isinstance(x, Loop) else Loop(x) for x in each.kept)
+            kept = {loop.axis for loop in parts if not loop.part}
             whole = range(len(dims)) if each.value in roots else kept
             if {"i", "j"} <= {of.sizes[dims[dim]].name for dim in whole}:
                 names.append(of.tensors[each.value].name)

@@ -128,7 +128,7 @@ def _delivered(plan: Plan, instance: Instance, node: Assignment, number: int) ->
     running = plan.online.get(source.instance)
     partial = running is not None and running.partial
     kept = running.kept if running and partial else plan.instances[source.instance].kept
-    return [dim.extent for dim in kept]
+    return [*kept.values()]
 
 
 def _check_registers(

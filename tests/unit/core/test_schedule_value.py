@@ -209,7 +209,7 @@ def test_an_interval_is_in_the_value() -> None:
     (group,) = value.groups
     (_, rows) = group.plan.instances
     assert [(axis, x[0]) for axis, x in rows.intervals.items()] == [(0, ((1, Opened(0, Loop(0))),))]
-    assert [fixed(value.shaped.sizes, kept.extent) for kept in rows.kept] == [None, 3]
+    assert [fixed(value.shaped.sizes, extent) for extent in rows.kept.values()] == [None, 3]
 
 
 def accumulations(text: str) -> list[Accumulation]:
