@@ -1,4 +1,4 @@
-"""Sessions of a project that keep their parameters shared_struct: those that would be one session's in Python.
+"""Sessions of a project that keep their parameters together: those that would be one session's in Python.
 
 Example: ``step`` trains ``mlp.w`` and ``mlp.b``, and ``mlp`` alone has ``w`` and ``b``, of the same places in the text:
     the struct is that of ``step``, and ``mlp`` runs on it, with ``w`` for ``mlp.w``

@@ -1,4 +1,4 @@
-"""Fusion by provenance: which loops of a staged producer are loops of its reader (SCHEDULES, section 4, rules 1, 2).
+"""Fusion by provenance: which loops of a staged producer are loops of its reader (docs/language.md section 6).
 
 A loop outside the site is shared iff both sides walk the same dimension of the same tensor by plain axes: an output
 axis of the producer where the reader's index walks it, a reduced axis where both walk a dimension of a common source,

@@ -1,6 +1,6 @@
 """Online reductions of a kernel, which are read while they are partial, and how values made of them stay right.
 
-A reduction staged under a loop over its own reduced axis is read there before it is final (SCHEDULES, section 4, rule
+A reduction staged under a loop over its own reduced axis is read there before it is final (docs/language.md section
 6). Such a read is right where every use of the reduction ends in a sum that can be corrected:
 
     - a maximum m that only shifts an exponential, ``x - m`` with the x that it is the maximum of: each time m grows

@@ -4,7 +4,7 @@ Example, three rows of t for each i, and a copy of what a tile reads:
     in:   out = sum t[i+u,j] over u || i 0 j u            sum in0[i,k] * in1[k,j] | j:64,k:512 | j 1 i k k' j'
     out:  t walks an interval of 3 rows from i on         in1 kept as [k, j'], of n_k by 64 elements
 
-Through an affine index nothing fuses (SCHEDULES, section 4, rule 1): the loops of the producer walk the interval, and
+Through an affine index nothing fuses (docs/language.md section 6): the loops of the producer walk the interval, and
 its storage has the extent of one. An interval may leave the dimension at its ends; what is there is never computed.
 """
 
