@@ -19,6 +19,14 @@ from ilang.codegen.targets.c_tile_part import TileFunction, TilePart
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, deferred_name, stored_name
 from ilang.core.ir.kernel import For, Kernel, Program, Tile
 
+COMMENT = {
+    "_part": "some rows and lanes, whose sums stay in registers",
+    "_whole": "as many rows and lanes as registers hold",
+    "_filling": "the same; packs what it reads, for the tiles after it",
+    "_any": "a tile of any extents, part by part",
+    "_most, _some, _few": "rows at a time, by how many are left",
+}
+"""The meanings of the endings of names, in the comment above the functions of a tile."""
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """Endings of the names of a tile's functions and constants."""
 
@@ -85,6 +93,12 @@ class TileText(TileFunction):
 
     def lines(self) -> Iterator[str]:
         """All functions: of some rows and lanes in registers, of a whole tile, of any, and the one that is called."""
+        yield "/*"
+        yield f" * {self.name}: a tile in registers"
+        for ending, text in COMMENT.items():
+            if ending != "_filling" or self.tile.fill is not None:
+                yield f" * {ending}: {text}"
+        yield " */"
         if self.registers.contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT ON"
