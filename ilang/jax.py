@@ -11,13 +11,14 @@ Outside of it, a component takes arrays of JAX as it is, and gives such arrays. 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
 
-from ilang.codegen.call.arguments import SUPPORTED, Output, check_is, unsupported
+from ilang.codegen.call.arguments import SUPPORTED, Output, check_is, wider
 from ilang.codegen.components.component import Component
 from ilang.codegen.frameworks.jax_arrays import call_pure
 from ilang.codegen.frameworks.result_types import results_for
@@ -87,17 +88,19 @@ def _traced(component: Component, options: Mapping[str, Any]) -> Callable[..., A
         )
 
     call.defvjp(forward, backward)
-    return call  # type: ignore[no-any-return]
+    return lambda *arrays: call(*map(_widened, arrays, count()))
+
+
+def _widened(array: Any, number: int) -> Any:
+    """An array of an element type of ours, the same one where it has it."""
+    given = jax.numpy.asarray(array)
+    return given.astype(wider(f"in{number}", given.dtype))
 
 
 def _results(component: Component, arrays: Sequence[Any]) -> list[Output]:
     """The shapes and types of the results, as they are computed."""
-    dtypes = [np.dtype(jax.numpy.asarray(each).dtype) for each in arrays]
-    other = next((n for n, dtype in enumerate(dtypes) if dtype not in SUPPORTED), None)
-    if other is not None:
-        raise unsupported(f"in{other}", dtypes[other])
     shapes = [np.shape(each) for each in arrays]
-    return results_for(component, [SUPPORTED[dtype] for dtype in dtypes], shapes)
+    return results_for(component, [SUPPORTED[each.dtype] for each in arrays], shapes)
 
 
 def _kept(dtype: Any) -> Any:

@@ -22,7 +22,15 @@ from ilang.codegen.call.arguments import SUPPORTED, check_is
 from ilang.codegen.call.threads import THREADS
 from ilang.codegen.components.component import Component
 from ilang.codegen.frameworks.result_types import results_for
-from ilang.codegen.frameworks.torch_tensors import DTYPES, NUMPY, as_float, call_pure, run
+from ilang.codegen.frameworks.torch_tensors import (
+    DTYPES,
+    NUMPY,
+    as_float,
+    call_pure,
+    is_transformed,
+    run,
+    widened,
+)
 from ilang.codegen.session.function import Function
 from ilang.codegen.session.pure_call import PureCall
 
@@ -114,7 +122,11 @@ def function(of: Component | Function, config: Any = None, **options: Any) -> Ca
     operator = _operator(traced, {**OPTIONS, **options}, 2)
 
     def call(*tensors: Any) -> Any:
-        return operator(*tensors)
+        given = [widened(each) for each in tensors]
+        if not torch.compiler.is_compiling() and any(map(is_transformed, given)):
+            known = traced.resolved(given)  # torch.func takes no operator that has a gradient
+            return known.component(*known.arranged(given), **options)
+        return operator(*given)
 
     return call
 

@@ -1,8 +1,9 @@
 """Arguments of a call, checked before anything runs: arrays, Python numbers, outputs, threads, shapes.
 
 Arrays of the five element types are taken as they are, and so is what exports such memory, by a buffer or DLPack; what
-is strided, byte-swapped or unaligned is copied, and nothing else is changed: no cast that could lose is silent. Numbers
-of Python, alone or in lists, have no type of their own: they get that of the arrays beside them, else f32.
+is strided, byte-swapped or unaligned is copied. Smaller types are read as the next of ours that has all of their
+numbers; no cast that could lose is silent. Numbers of Python, alone or in lists, have no type of their own: they get
+that of the arrays beside them, else f32.
 """
 
 from __future__ import annotations
@@ -204,23 +205,12 @@ def read_array(name: str, value: object) -> Array:
         raise _unreadable(name, error) from error
 
 
-def supported_array(name: str, value: object) -> Array:
-    """A value as an array of a supported element type. Raises DataError E0702, E0703 (there is no such type)."""
+def supported_array(name: str, value: object, preferred: type = np.int32) -> Array:
+    """A value as an array of an element type of ours, as ``wider`` says. Raises DataError E0702, E0703."""
     array = read_array(name, value)
     if array.dtype in SUPPORTED:
         return array
-    native = array.dtype.newbyteorder("=")
-    if native in SUPPORTED:
-        return array.astype(native)
-    raise unsupported(name, array.dtype)
-
-
-def widened_array(name: str, value: object) -> Array:
-    """An array as the language takes it, of f32 where its type loses nothing so. Raises DataError E0702, E0703."""
-    array = read_array(name, value)
-    if array.dtype not in SUPPORTED and np.can_cast(array.dtype, np.float32, "safe"):
-        return array.astype(np.float32)
-    return supported_array(name, array)
+    return array.astype(wider(name, array.dtype, preferred))
 
 
 def rounded(name: str, array: Array, dtype: str) -> Array:
@@ -301,15 +291,23 @@ def types_of(arrays: Sequence[Array]) -> tuple[str, ...]:
     return tuple(SUPPORTED[array.dtype] for array in arrays)
 
 
+def wider(name: str, dtype: np.dtype[Any], preferred: type = np.int32) -> np.dtype[Any]:
+    """The element type of ours that has all numbers of a type: that type, a preferred one, int32, int64, float32.
+
+    Raises:
+        DataError: E0703 (none has).
+    """
+    wide = [np.dtype(kind) for kind in (preferred, np.int32, np.int64, np.float32)]
+    for kind in (dtype.newbyteorder("="), *wide):
+        if kind in SUPPORTED and np.can_cast(dtype, kind, "safe"):
+            return kind
+    raise unsupported(name, dtype)
+
+
 def unsupported(name: str, dtype: np.dtype[Any]) -> DataError:
-    """The error for an array whose element type there is not; where its numbers can be converted, how."""
-    wider = [kind for kind in SUPPORTED if dtype.itemsize < kind.itemsize]
-    kinds = [kind for kind in wider if np.can_cast(dtype, kind, "safe")]
-    first = {kind.kind: f"{name}.astype(np.{kind})" for kind in reversed(kinds)}
+    """The error for an array whose element type there is not, and is not widened."""
     help_line = f"element types are {LISTED}"
-    if first:
-        help_line += f"; nothing is lost by {' or '.join(sorted(first.values(), reverse=True))}"
-    elif np.issubdtype(dtype, np.complexfloating):
+    if np.issubdtype(dtype, np.complexfloating):
         help_line += f"; pass {name}.real and {name}.imag"
     elif np.issubdtype(dtype, np.number):
         widest = "int64" if np.issubdtype(dtype, np.integer) else "float64"

@@ -19,9 +19,8 @@ from ilang.codegen.system.concurrency import kept
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, DataTypeError, Error
 from ilang.core.ir.graph import UNNAMED
-from ilang.core.ir.syntax import Combine, Definition, Einx, Module, Name, Swap, Tree
+from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
 from ilang.core.notation.components.arity import Wires, combined, swapped, wires_of, wires_of_all
-from ilang.core.record import replace
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from ilang.codegen.call.versions import Version
     from ilang.codegen.components.ends import End
-    from ilang.core.ir.einx import Form
 
     class _Torch(Protocol):
         def detach(self) -> Any: ...
@@ -64,7 +62,7 @@ class Component(DescribedProgram):
     """
 
     __array_ufunc__ = None  # NumPy arrays leave operators to us
-    __slots__ = ("__weakref__", "_gradients", "_plans", "program")
+    __slots__ = ("__weakref__", "_components", "_plans", "program")
 
     program: ComponentProgram
 
@@ -72,7 +70,7 @@ class Component(DescribedProgram):
         """For a program, which other components may share."""
         self.program = program
         self._plans = program.plans
-        self._gradients: dict[tuple[int, ...], Component] = {}
+        self._components: dict[tuple[object, ...], Component] = {}
 
     @overload
     def __call__(
@@ -243,7 +241,17 @@ class Component(DescribedProgram):
 
     def gradient_for(self, wrt: tuple[int, ...]) -> Component:
         """The gradient with respect to some inputs, made once: autograd asks for it again and again."""
-        return kept(self._gradients, wrt, lambda: self.grad(list(wrt)))
+        return kept(self._components, wrt, lambda: self.grad(list(wrt)))
+
+    def along_batch(self, ranks: Sequence[int], has_batch: Sequence[bool]) -> Component | None:
+        """The component along a batch, made once, as ``batched`` says."""
+        from ilang.codegen.components.batched import batched
+
+        key = (tuple(ranks), tuple(has_batch))
+        known = self._components.get(key)
+        if known is None and (program := batched(self.program, *key)) is not None:
+            known = kept(self._components, key, lambda: Component(program))
+        return known
 
     @ends_at_caller
     def jvp(self, wrt: Any = None) -> Component:
@@ -292,22 +300,6 @@ def _combined(symbol: str, left: Component, right: Component) -> Component:
     whole = Combine(symbol, first, tree, first.span.to(tree.span))
     _refuse_clash(wires, whole, definitions)
     return Component(WrittenProgram(whole, wires, definitions))
-
-
-def along_axes(component: Component, form: Form) -> Component:
-    """An operation in einx notation that goes along axes with a component.
-
-    Raises:
-        DataError: E0716 (the component is a gradient).
-        MeaningError: E0221 (another number of inputs or outputs).
-    """
-    written, definitions = component.program.written()
-    tree = Einx(form, form.span, None, written)
-    leaves = component.program.wires.leaves
-    wires = replace(wires_of(Einx(form, form.span), {}), leaves=leaves)
-    program = WrittenProgram(tree, wires, definitions)
-    program.graph()
-    return Component(program)
 
 
 def _refuse_clash(wires: Wires, tree: Tree, definitions: Mapping[str, Definition]) -> None:

@@ -24,7 +24,7 @@ from ilang.codegen.call.arguments import (
     read_array,
     shown,
     supported_array,
-    unsupported,
+    wider,
 )
 from ilang.codegen.call.dispatch import LIKE, CallPlans
 from ilang.codegen.call.target import DEVICES, check_target
@@ -220,12 +220,10 @@ def _kind(arrays: Sequence[Array], wanted: Asked, out: Array) -> np.dtype[Any]:
     """The element type to compute in. Raises DataError E0703."""
     if wanted.dtype is not None:
         return _type(wanted.dtype)
-    kind = _joined([array.dtype for array in arrays])
-    if kind is None:
-        other = next(n for n, array in enumerate(arrays) if array.dtype not in SUPPORTED)
-        raise unsupported(f"in{other}", arrays[other].dtype)
-    wider = _joined([kind, out.dtype]) if isinstance(out, np.ndarray) else None
-    return wider or kind
+    kinds = [wider(f"in{number}", array.dtype) for number, array in enumerate(arrays)]
+    kind: np.dtype[Any] = np.result_type(*kinds)
+    joined = _joined([kind, out.dtype]) if isinstance(out, np.ndarray) else None
+    return joined or kind
 
 
 def _joined(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:

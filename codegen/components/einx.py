@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ilang.codegen.components.component import Component, along_axes
+from ilang.codegen.components.batched import along_axes
+from ilang.codegen.components.component import Component
 from ilang.codegen.components.program import WrittenProgram
 from ilang.codegen.system.concurrency import kept
 from ilang.core.diagnostic import (
@@ -253,7 +254,7 @@ def component(op: Op, text: object, parameters: Mapping[str, Any]) -> Component:
     """The component of an operation. Raises NotationError E016, MeaningError E022, DataError E0716."""
     form = form_of_call(op, text, parameters)
     if not isinstance(op, str):
-        return along_axes(op[1], form)
+        return Component(along_axes(op[1].program, form))
     return Component(WrittenProgram(Einx(form, form.span)))
 
 

@@ -87,6 +87,8 @@ class DerivedProgram(ComponentProgram):
 
     __slots__ = ("_graph", "_more", "_of", "_outputs", "_wrt", "again")
 
+    is_derivative = True
+
     def __init__(
         self,
         of: ComponentProgram,
@@ -196,6 +198,10 @@ class GradientProgram(DerivedProgram):
         """The gradient program."""
         return gradient(shaped, self._wrt, self._values, dtypes, again=self.again)
 
+    def differentiated(self) -> tuple[ComponentProgram, list[int] | None]:
+        """The program whose gradient this is, and the inputs that it is for; None where outputs come first."""
+        return self._of, None if self._values else list(self._wrt)
+
     def placed(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arrays of a call in order; cotangents may be left out, all of them."""
         names = self._of.input_names()
@@ -210,12 +216,12 @@ class GradientProgram(DerivedProgram):
             return arrays
         import numpy as np
 
-        from ilang.codegen.call.arguments import SUPPORTED, outputs_of, read_array
+        from ilang.codegen.call.arguments import SUPPORTED, outputs_of, supported_array
 
         library = library_of(arrays)
         plain = arrays if library is None else map(library.plain, arrays)
-        given = [read_array(name, a) for name, a in zip(names, plain, strict=True)]
-        dtypes = tuple(SUPPORTED.get(array.dtype) for array in given)
+        given = [supported_array(name, a) for name, a in zip(names, plain, strict=True)]
+        dtypes = tuple(SUPPORTED[array.dtype] for array in given)
         shaped = self._of.inferred(dtypes, tuple(array.ndim for array in given))
         extents = pipeline.fit(shaped, [array.shape for array in given])
         ones = [

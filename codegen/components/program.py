@@ -37,6 +37,7 @@ class ComponentProgram(RunnableProgram):
     __slots__ = ("_compiled", "_inferred", "wires")
 
     is_solved = False
+    is_derivative = False
 
     def __init__(self, wires: Wires) -> None:
         """For the numbers of inputs and outputs, and their ranks where they are known."""

@@ -16,7 +16,7 @@ from ilang.codegen.call.arguments import (
     SUPPORTED,
     check_is_list,
     contiguous,
-    widened_array,
+    supported_array,
 )
 from ilang.codegen.call.dispatch import RunnableProgram
 from ilang.codegen.call.specialization import Specialization
@@ -254,7 +254,7 @@ def _typed_as(each: LeafInput) -> Array:
     return (
         np.zeros(0, np.float32)
         if isinstance(values, int | float)
-        else widened_array(each.name, values)
+        else supported_array(each.name, values, np.float32)
     )
 
 
@@ -267,7 +267,7 @@ def _array(each: LeafInput, values: Any) -> Array:
     if values is None:
         name = each.name
         raise DataError("E0742", f"{name} has no values", help=f"give them: value(t, {name}=array)")
-    array = widened_array(each.name, values)
+    array = supported_array(each.name, values, np.float32)
     if isinstance(values, int | float):
         array = array.astype(np.float32)
     if array.shape != each.dims:
@@ -279,7 +279,7 @@ def _array(each: LeafInput, values: Any) -> Array:
 
 def _stored(each: LeafInput, values: Any) -> Array:
     """An array that has every element of a leaf, in memory order. Raises DataError (E0743): another number of them."""
-    array = widened_array(each.name, values)
+    array = supported_array(each.name, values, np.float32)
     if array.size != math.prod(each.dims):
         raise DataError(
             "E0743",

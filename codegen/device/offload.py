@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ilang.codegen.call.arguments import checked_outs, contiguous, outputs_of, result_of
+from ilang.codegen.call.arguments import (
+    SUPPORTED,
+    checked_outs,
+    contiguous,
+    outputs_of,
+    result_of,
+    unsupported,
+)
 from ilang.codegen.call.load import interface_of
 from ilang.codegen.call.memory import LARGEST_SPACE, too_large
 from ilang.codegen.call.plan import failure
@@ -111,7 +118,7 @@ def separated(
     ``stream`` is where they will be read, if that is known.
 
     Raises:
-        DataError: E0714 (on another device, or strided), E0767 (its stream).
+        DataError: E0703 (element type), E0714 (on another device, or strided), E0767 (its stream).
     """
     checked, device_arrays = list(given), {}
     for n, value in enumerate(given):
@@ -126,6 +133,8 @@ def separated(
                 help=f"programs run on {device.name}: copy the array there, or to NumPy",
             )
         device_arrays[n], checked[n] = at, at.stand_in()
+        if checked[n].dtype not in SUPPORTED:
+            raise unsupported(name, checked[n].dtype)
     return checked, device_arrays
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from ilang.codegen.device.device_plans import ArrayReading, TensorMemory, leave, read_tensors
 from ilang.codegen.device.streams import DEFAULT_STREAM
@@ -32,6 +33,11 @@ DTYPES = {
     torch.bool: "bool",
 }
 """The element types of tensors."""
+WIDER = {
+    **dict.fromkeys((torch.float16, torch.bfloat16), torch.float32),
+    **dict.fromkeys((torch.uint8, torch.int8, torch.int16), torch.int32),
+}
+"""The element types that smaller ones are read as."""
 NUMPY = {np.dtype(str(dtype).removeprefix("torch.")): dtype for dtype in DTYPES}
 """The element types of PyTorch by those of NumPy."""
 
@@ -46,6 +52,7 @@ def call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]
 
 
 def _call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    arrays = [widened(each) for each in arrays]
     if not tracks(arrays):
         return run(component, arrays, options)
     if options["out"] is not None:
@@ -54,14 +61,29 @@ def _call(component: Component, arrays: Sequence[Any], options: Mapping[str, Any
     return TrackedCall.apply(component, options, *arrays)
 
 
+def widened(value: Any) -> Any:
+    """A tensor of an element type of ours, the same one where it has it; another value as it is."""
+    is_small = isinstance(value, torch.Tensor) and value.dtype in WIDER
+    return value.to(WIDER[value.dtype]) if is_small else value
+
+
 def is_tracked(value: Any) -> bool:
     """Whether a value is a tensor for which a gradient is wanted."""
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
+def is_transformed(value: Any) -> bool:
+    """Whether a value is a tensor inside `torch.func`, such as one of a batch, or in forward mode."""
+    if not isinstance(value, torch.Tensor):
+        return False
+    in_transform: bool = torch._C._functorch.is_functorch_wrapped_tensor(value)  # noqa: SLF001
+    return in_transform or forward_ad._current_level >= 0  # noqa: SLF001
+
+
 def tracks(arrays: Sequence[Any]) -> bool:
-    """Whether autograd wants the gradient of one of the arrays."""
-    return torch.is_grad_enabled() and any(map(is_tracked, arrays))
+    """Whether autograd or a transform of `torch.func` follows one of the arrays."""
+    wanted = torch.is_grad_enabled() and any(map(is_tracked, arrays))
+    return wanted or any(map(is_transformed, arrays))
 
 
 def call_pure(
@@ -106,6 +128,7 @@ def reading(tensor: torch.Tensor) -> ArrayReading | None:
     if (
         torch.compiler.is_compiling()
         or not tensor.is_cuda
+        or tensor.dtype not in DTYPES
         or tensor.layout != torch.strided
         or not tensor.is_contiguous()
         or tensor.is_neg()
@@ -138,25 +161,21 @@ def plain(array: Any) -> Any:
     """The elements of a tensor as NumPy reads them, in the same memory; one on a GPU stays there."""
     if not isinstance(array, torch.Tensor):
         return array
-    tensor = array.detach().resolve_conj().resolve_neg()
+    tensor = widened(array.detach().resolve_conj().resolve_neg())
     if tensor.device.type == "cuda":
         return tensor
     if tensor.dtype not in DTYPES and tensor.layout == torch.strided:
         kind = str(tensor.dtype).removeprefix("torch.")
         message = f"a tensor has element type {kind}, which is not supported"
         help_line = (
-            "x.float() makes it float32" if tensor.is_floating_point() else "x.int() makes it int32"
+            "pass x.real and x.imag" if tensor.is_complex() else "x.float() makes it float32"
         )
-        help_line = "pass x.real and x.imag" if tensor.is_complex() else help_line
         raise DataTypeError("E0703", message, help=help_line)
     try:
         return tensor.numpy()
     except (RuntimeError, TypeError) as error:
         message = f"a tensor cannot be read as an array: {error}"
         help_line = "pass a dense tensor on a processor or a GPU"
-        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # noqa: SLF001
-            message = "a tensor inside torch.vmap or torch.func has no elements"
-            help_line = 'write the axis in the program: `+ij~i` for `+j~.`, or einx.vmap("a [b]")'
         raise DataTypeError("E0702", message, help=help_line) from None
 
 
@@ -184,20 +203,68 @@ class TrackedCall(torch.autograd.Function):  # type: ignore[misc]
         """Keep what the gradient reads."""
         ctx.component, ctx.options, *arrays = inputs
         ctx.others = [None if isinstance(each, torch.Tensor) else each for each in arrays]
-        ctx.save_for_backward(*(each for each in arrays if isinstance(each, torch.Tensor)))
+        tensors = [each for each in arrays if isinstance(each, torch.Tensor)]
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
         outputs = output if isinstance(output, tuple) else (output,)
         ctx.mark_non_differentiable(*(each for each in outputs if not each.is_floating_point()))
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
         """The gradients of the inputs for which they are wanted."""
-        saved = iter(ctx.saved_tensors)
-        arrays = [next(saved) if each is None else each for each in ctx.others]
+        arrays = _saved(ctx)
         wanted = tuple(n for n, needs in enumerate(ctx.needs_input_grad[2:]) if needs)
         gradient = ctx.component.gradient_for(wanted)
         results = call(gradient, [*arrays, *map(as_float, cotangents)], ctx.options)
         given = iter(results if isinstance(results, tuple) else (results,))
         return (None, None, *(next(given) if n in wanted else None for n in range(len(arrays))))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """The tangents of the results."""
+        moved = [n for n, each in enumerate(tangents[2:]) if each is not None]
+        given = [*_saved(ctx), *(tangents[2 + n] for n in moved)]
+        results = call(ctx.component.jvp(moved), given, ctx.options)
+        of_results = results[len(results) // 2 :]
+        return of_results if 1 < len(of_results) else of_results[0]
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: Any, component: Component, options: Mapping[str, Any], *arrays: Any
+    ) -> Any:
+        """The results for a batch, which is their first axis."""
+        along = [dim is not None for dim in in_dims[2:]]
+        first = [
+            each if dim is None else each.movedim(dim, 0)
+            for each, dim in zip(arrays, in_dims[2:], strict=True)
+        ]
+        if component.program.is_derivative and not all(along):  # else it is that of a sum
+            size = info.batch_size
+            first = [
+                each if is_along else torch.as_tensor(each).expand(size, *np.shape(each))
+                for each, is_along in zip(first, along, strict=True)
+            ]
+            along = [True for _ in arrays]
+        ranks = [np.ndim(each) - is_along for each, is_along in zip(first, along, strict=True)]
+        whole = component.along_batch(ranks, along)
+        if whole is not None:
+            results = call(whole, first, options)
+            return results, (0,) * len(results) if isinstance(results, tuple) else 0
+        pairs = list(zip(first, along, strict=True))
+        each_result = [
+            call(component, [each[n] if is_along else each for each, is_along in pairs], options)
+            for n in range(info.batch_size)
+        ]
+        if not isinstance(each_result[0], tuple):
+            return torch.stack(each_result), 0
+        stacked = tuple(map(torch.stack, zip(*each_result, strict=True)))
+        return stacked, (0,) * len(stacked)
+
+
+def _saved(ctx: Any) -> list[Any]:
+    """The arrays of a call, as they were kept."""
+    saved = iter(ctx.saved_tensors)
+    return [next(saved) if each is None else each for each in ctx.others]
 
 
 def as_float(cotangent: Any) -> Any:

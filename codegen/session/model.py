@@ -8,7 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.call.arguments import check_is, shown, widened_array
+from ilang.codegen.call.arguments import NUMPY_TYPES, check_is, shown, supported_array
 from ilang.codegen.call.threads import THREADS
 from ilang.codegen.session.philox import LARGEST_SEED
 from ilang.codegen.system.npy import load_npy
@@ -156,7 +156,8 @@ class Model:
     def _file(self, path: str, span: Any) -> Array:
         """The array in a file beside the text."""
         try:
-            return widened_array(path, load_npy(beside(self.module.source.name, path)))
+            array = load_npy(beside(self.module.source.name, path))
+            return supported_array(path, array, preferred=NUMPY_TYPES["f32"].type)
         except DataError as error:
             help_line = error.help or "`file` reads .npy files"
             raise DataError("E0759", error.message, span, help_line) from None

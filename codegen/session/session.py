@@ -28,7 +28,7 @@ from ilang.codegen.call.arguments import (
     contiguous,
     rounded,
     shown,
-    widened_array,
+    supported_array,
 )
 from ilang.codegen.call.memory import fitting
 from ilang.codegen.call.plan import OUT_OF_RANGE
@@ -566,7 +566,7 @@ def _input(tensor: LastingTensor, values: Any) -> Array:
     Raises:
         DataError: E0754, E0758 (another element type).
     """
-    array = widened_array(tensor.path, values)
+    array = supported_array(tensor.path, values, np.float32)
     dims = tensor.shape.memory()
     if array.shape != dims:
         raise DataError(

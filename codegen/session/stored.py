@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.call.arguments import rounded, widened_array
+from ilang.codegen.call.arguments import rounded, supported_array
 from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import DataError
 from ilang.core.suggestion import did_you_mean
@@ -179,7 +179,7 @@ def fitted(path: str, values: Any, tensor: LastingTensor) -> Array:
     Raises:
         DataError: E0754, E0758 (a number that its type has not).
     """
-    array = widened_array(path, values)
+    array = supported_array(path, values, np.float32)
     dims = tensor.shape.memory()
     if array.shape != dims:
         raise DataError(

@@ -127,7 +127,7 @@ class TestTorch:
         x = self.given(6, 4)
         assert codes(lambda: i("ij+ij~ij")(x, x.cpu())) == "E0716"
         assert codes(lambda: i("ij+ij~ij")(x.T, x.T)) == "E0714"
-        assert codes(lambda: i("ij+ij~ij")(x.half(), x.half())) == "E0703"
+        assert torch.equal(i("ij+ij~ij")(x.half(), x.half()), x.half().float() * 2)
         torch.testing.assert_close(i("ij+ij~ij")(x, x), 2 * x)
 
     def test_threads(self) -> None:

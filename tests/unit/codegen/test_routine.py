@@ -50,7 +50,7 @@ def test_a_later_call_infers_and_compiles_nothing(monkeypatch: pytest.MonkeyPatc
     y, f = layer(grid(6))
     wanted = f(grid(4, 2))
     monkeypatch.setattr(pipeline, "tensors_shaped", None)
-    monkeypatch.setattr(routine, "widened_array", None)
+    monkeypatch.setattr(routine, "supported_array", None)
     assert np.array_equal(f(grid(4, 2)), wanted)
     assert np.array_equal(f(x=grid(4, 2)), wanted)
     assert np.array_equal(f.value(y, x=grid(4, 2)), wanted)
