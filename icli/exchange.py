@@ -111,7 +111,7 @@ def _fits(value: float, kind: str, wanted: str) -> None:
         lost = kind != "bool"
     elif wanted in INTEGER_ENDS:
         low, high = INTEGER_ENDS[wanted]
-        lost = kind == "float" or not low <= value <= high
+        lost = value % 1 != 0 or not low <= value <= high
     elif kind == "int":
         lost = abs(value) > 2**1000 or int(np.array(float(value), NUMPY[wanted])) != value
     else:

@@ -48,10 +48,13 @@ class NotebookCells:
             if cell is not None and rest:
                 message = f"{rest} is no option of a cell"
                 raise CommandError("E0802", message, help=f"write `%%i`, or `%%i {OPTION}`")
-            self._run(rest if cell is None else cell, times)
+            text = rest if cell is None else cell
+            if not text.strip():
+                raise CommandError("E0805", "%i needs a line", help="%i softmax x")
+            self._run(text, times)
         except Error as error:
-            text = str(error).splitlines()
-            error._render_traceback_ = lambda: text  # type: ignore[attr-defined]
+            shown = str(error).splitlines()
+            error._render_traceback_ = lambda: shown  # type: ignore[attr-defined]
             raise
 
     def _run(self, text: str, times: bool) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.suggestion import did_you_mean, nearest
+from ilang.icli.commands import COMMANDS
 
 EXAMPLES = {
     "explain": "'+ij~i'",
@@ -46,13 +48,25 @@ def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandErro
     """The error for a token that begins like an option; a long one may have one dash: ``-shape``."""
     guess = nearest(name, known) or (nearest(f"-{name}", known) if len(name) > 2 else None)
     hint = f"did you mean {guess}? " if guess else ""
-    if not guess and "--config" in known:
+    owners = [] if guess else _commands_with(name)
+    if owners:
+        hint = f"{name} is an option of `i {'`, `i '.join(owners)}`; "
+    elif not guess and "--config" in known:
         hint = f"a value of a definition is --config {name.lstrip('-')}=0.1; "
     return CommandError(
         "E0802",
         f"i {command} has no option {name}",
         help=f"{hint}`i {command} --help` lists them",
     )
+
+
+def _commands_with(option: str) -> list[str]:
+    """The commands that have an option."""
+    return [
+        command
+        for command, (module, _) in COMMANDS.items()
+        if any(option in each.opts for each in import_module(module).COMMAND.params)
+    ]
 
 
 def no_choice(

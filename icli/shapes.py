@@ -27,6 +27,8 @@ def parse_shape(text: str) -> tuple[int, ...]:
         hint = "a shape is numbers joined by x, like 32x64; a scalar is `.`"
         if named is not None:
             hint = f"shapes stand in the order of the inputs: {named[1]}"
+        elif re.search(r"[a-wyz?_]", text):
+            hint += "; to fix one extent alone, write it in the head: x[n,64]"
         raise CommandError("E0810", f"{text or '(empty)'} is not a shape", help=hint)
     return tuple(int(word) for word in words)
 

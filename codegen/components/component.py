@@ -215,11 +215,12 @@ class Component(DescribedProgram):
         return self.program.result_shapes(shapes, dtypes)
 
     @ends_at_caller
-    def grad(self, wrt: Any = None) -> Component:
+    def grad(self, wrt: Any = None, *others: Any) -> Component:
         """The component that gives gradients: of its inputs and then one cotangent per output.
 
         Args:
             wrt: the inputs whose gradients are wanted, by position or name, one or a list; all by default.
+            others: more of them, as ``f.grad(0, 1)`` has.
 
         Returns:
             A component whose outputs are the gradients, in the order of ``wrt``. Called without cotangents it takes
@@ -230,14 +231,14 @@ class Component(DescribedProgram):
         """
         from ilang.codegen.components.gradient import gradient_of
 
-        return Component(gradient_of(self.program, wrt, values=False))
+        return Component(gradient_of(self.program, [wrt, *others] if others else wrt, values=False))
 
     @ends_at_caller
-    def value_and_grad(self, wrt: Any = None) -> Component:
+    def value_and_grad(self, wrt: Any = None, *others: Any) -> Component:
         """The gradient with the outputs of this component before its own."""
         from ilang.codegen.components.gradient import gradient_of
 
-        return Component(gradient_of(self.program, wrt, values=True))
+        return Component(gradient_of(self.program, [wrt, *others] if others else wrt, values=True))
 
     def gradient_for(self, wrt: tuple[int, ...]) -> Component:
         """The gradient with respect to some inputs, made once: autograd asks for it again and again."""
@@ -254,15 +255,16 @@ class Component(DescribedProgram):
         return known
 
     @ends_at_caller
-    def jvp(self, wrt: Any = None) -> Component:
+    def jvp(self, wrt: Any = None, *others: Any) -> Component:
         """The directional derivative: of the inputs and then a tangent for each, the outputs and then their tangents.
 
         Args:
-            wrt: the inputs that have tangents, as for ``grad``; those of others are zero.
+            wrt: the inputs that have tangents, as for ``grad``; those of the rest are zero.
+            others: more of them.
         """
         from ilang.codegen.components.gradient import tangent_of
 
-        return Component(tangent_of(self.program, wrt))
+        return Component(tangent_of(self.program, [wrt, *others] if others else wrt))
 
     __rshift__, __rrshift__ = _operator(">>")
     __lshift__, __rlshift__ = _operator("<<")

@@ -61,9 +61,11 @@ def _chosen(wrt: object, names: Sequence[str]) -> tuple[int, ...]:
         if type(place) is not int or not 0 <= place < len(names) or place in chosen:
             from ilang.codegen.call.arguments import shown
 
-            message = f"wrt={shown(wrt)} does not name inputs, each once"
+            message = f"wrt={shown(one)} does not name inputs, each once"
             listed = ", ".join(names)
             help_line = f"it is one of, or a list of, {listed}, or positions from 0 on"
+            if hasattr(one, "shape"):
+                help_line = "arrays are for the component that this gives: f.grad()(x, y)"
             raise DataError("E0716", message, help=help_line)
         chosen.append(place)
     return tuple(chosen)

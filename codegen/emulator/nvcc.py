@@ -153,13 +153,14 @@ def _compiled(
     except (OSError, UnicodeError) as error:
         raise ToolError("E0921", f"{source} cannot be read: {error}", help="name a file") from None
     is_c = path.suffix == ".c"
+    included: tuple[str, ...] = ()
     if path.suffix == ".cu":
-        text = translate(text, path.name)
+        text, included = translate(text, path.name), ("-include", "cuda_runtime.h")
     copy = folder / f"{Path(object_file).stem}-source{'.c' if is_c else '.cpp'}"
     copy.write_text(text, "utf-8")
     mode = recipes.CHECKED if checked and not is_c else recipes.FAST
     standard = (*recipes.STANDARD[1:], "-x", "c") if is_c else (*recipes.STANDARD, recipes.UNIQUE)
-    flags = (*standard, *recipes.LINES, *mode, *command.flags, f"-I{path.parent}")
+    flags = (*standard, *included, *recipes.LINES, *mode, *command.flags, f"-I{path.parent}")
     return _run(command, [*flags, "-c", str(copy), "-o", object_file], folder)
 
 
@@ -181,14 +182,20 @@ def _run(command: CompilerCommand, arguments: Sequence[str], folder: Path) -> st
     chosen = (command.compiler,) if command.compiler else find_compiler(recipes.CPP).command
     line = [*chosen, *arguments]
     status, output = run_compiler(line, folder, recipes.CPP)
-    if status:
+    if status > 0 and output:
         sys.stderr.write(output)
+        message = f"{recipes.CPP.name} refuses the program, as it says above"
+        raise ToolError("E0921", message, help="nvcc tells what else it refuses")
+    if status:
         raise failure(line, folder, status, output, recipes.CPP)
     return output
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; its exit status."""
+    if not arguments or "--help" in arguments or "-h" in arguments:
+        sys.stdout.write(f"{__doc__}\n")
+        return 0
     if "--version" in arguments or "-V" in arguments:
         sys.stdout.write("nvcc of the CUDA emulator: builds for the CPU\n")
         return 0

@@ -178,8 +178,15 @@ def _operator_after(reader: Reader, left: syntax.Operand) -> str:
     )
 
 
+PRODUCT = re.compile(r"\([^()]*?(\d+)\s*\*\s*([a-z])")
+"""A group in which a number and a letter are multiplied."""
+
+
 def _no_tilde(reader: Reader) -> NotationError:
     help_line = _joined(reader) or reader.hint()
+    product = PRODUCT.match(reader.text, reader.pos, reader.end)
+    if product is not None:
+        help_line = f"a coefficient stands before its letter: `{product[1]}{product[2]}`"
     if reader.operator(reader.pos) and help_line is None:
         help_line = "an expression has one operator; chain two with `>>`: `i+j~ij >> ij*j~ij`"
     return reader.unexpected("E0104", "`~` and an output", help_line or reader.hint() or TILDE_HELP)
@@ -187,7 +194,7 @@ def _no_tilde(reader: Reader) -> NotationError:
 
 def _joined(reader: Reader) -> str | None:
     """Help for blanks inside a pattern."""
-    if reader.text.startswith("use "):
+    if reader.text[: reader.pos].rpartition("\n")[2].startswith("use "):
         return "`use` is a line of a file or of the REPL; elsewhere write the name alone: `softmax`"
     if reader.peek() in LETTERS and reader.peek():
         return "the letters of a pattern are written without blanks: `ij`"

@@ -150,6 +150,8 @@ def test_a_file_is_loaded_and_has_attributes(tmp_path: Path) -> None:
 
 
 def test_arrays_in_messages_are_their_shapes() -> None:
+    with pytest.raises(Error, match=r"f\.grad\(\)\(x, y\)"):
+        i("i*i~i").grad(np.ones(2), np.ones(2))
     with pytest.raises(Error, match=r"wrt=an array of shape \(2,\) does not name inputs"):
         i("+i~.").grad(np.ones(2))
     with pytest.raises(Error, match=r"an array of shape \(2, 3\) is no list of axes"):

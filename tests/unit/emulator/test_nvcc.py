@@ -139,3 +139,18 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     bad.write_text("__shared__ int a, b;\n", "utf-8")
     assert nvcc.main(["-c", str(bad), "-o", str(tmp_path / "bad.o")]) == 3
     assert "error[E0920]" in capfd.readouterr().err
+
+
+def test_one_file_without_an_include_and_a_wrong_one(tmp_path: Path) -> None:
+    """As with nvcc, CUDA's header is there; what the compiler refuses is no bug of ours."""
+    text = (
+        "__global__ void f(int *x) { *x = 1; }\nint main() { int *p; return cudaMalloc(&p, 4); }\n"
+    )
+    driver = [sys.executable, "-m", "ilang.codegen.emulator.nvcc"]
+    for program, status in ((text, 0), (text.replace("int *x", "in *x"), 3)):
+        (tmp_path / "a.cu").write_text(program, "utf-8")
+        words = [*driver, "a.cu", "-o", "a"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        assert ("E0921" in done.stderr) == bool(status)
+        assert "bug" not in done.stderr

@@ -50,6 +50,12 @@ def test_numbers_that_do_not_fit(text: str, dtype: str | None) -> None:
     assert code_of(lambda: array_of(text, dtype)) == "E0723"
 
 
+def test_the_number_that_does_not_fit_is_named() -> None:
+    with pytest.raises(Error, match=r"2\.5 is not a value of type i32"):
+        array_of("[1,2.5]", "i32")
+    assert array_of("[1.0,2]", "i32").tolist() == [1, 2]
+
+
 def test_largest_integers_are_exact() -> None:
     assert array_of("[9223372036854775807]", "i64").tolist() == [2**63 - 1]
     assert array_of("[16777216]").tolist() == [2.0**24]

@@ -447,6 +447,8 @@ def test_what_is_imported_already_stays() -> None:
         (["build", "no.i", "-o"], "-o needs a value: -o DIR"),
         (["explain", "+ij~i", "-shape", "3"], "did you mean --shape?"),
         (["explain", "-x", "+ij~i"], "i explain has no option -x"),
+        (["build", "m.i", "--emit", "c"], "--emit is an option of `i explain`, "),
+        (["check", "m.i", "--lr", "1"], "--config lr=0.1"),
         (["explain", "--def", "-x", "-y=3"], "i explain has no option -y"),
         (["fmt", "--check", "--", "-x", "y"], "-x cannot be read"),
         (["repl", "--", "-x", "y"], "y is one too many"),

@@ -159,6 +159,7 @@ def test_tensor_functions_of_a_cell(shell: Shell) -> None:
         ("--tme", "+ij~i x", "E0802"),
         ("+ij~i x", "+ij~i x", "E0802"),
         ("+ij~i u", None, "E0820"),
+        ("", None, "E0805"),
     ],
 )
 def test_a_cell_with_a_mistake(line: str, cell: str | None, code: str, shell: Shell) -> None:

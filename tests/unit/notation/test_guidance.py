@@ -13,6 +13,7 @@ from ilang import einsum, i
 from ilang.core.diagnostic import Error
 from ilang.core.notation.guidance import POINTWISE, PROGRAMS, REDUCTIONS, named, specification
 from ilang.core.pipeline import graph_of, infer, text_component
+from tests.unit.notation.refusal import module
 
 SUGGESTED = re.compile("`([^`]*~[^`]*)`")
 
@@ -106,6 +107,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     # no output
     ("ij*i", "E0104", "`ij*i~ij`, or, summed over i, `ij*i~ij >> +ij~j`"),
     ("use std", "E0105", "write the name alone: `softmax`"),
+    (">c(2*h+p:2)~ch", "E0104", "a coefficient stands before its letter: `2h`"),
     ("ik*kj", "E0104", "`ik*kj~ijk`, or, summed over k, `ik*kj~ijk >> +ijk~ij`"),
     ("ij+j", "E0104", "`ij+j~ij`"),
     ("+ij", "E0104", "`+ij~ij` for each element, `+ij~i`"),
@@ -228,3 +230,10 @@ def test_respelled_specifications_mean_what_numpy_says(text: str) -> None:
     assert spelling is not None
     result = einsum(spelling)(*arrays, target="numpy")
     np.testing.assert_allclose(result, np.einsum(text, *arrays), rtol=1e-9)
+
+
+def test_a_file_that_uses_a_library_is_told_what_is_wrong_below() -> None:
+    with pytest.raises(Error) as caught:
+        module("use std\nm(x[n,k]) = +ij/j~i\n")
+    assert caught.value.code == "E0104"
+    assert "an expression has one operator" in (caught.value.help or "")
