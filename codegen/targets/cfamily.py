@@ -269,7 +269,13 @@ class Spelling(KernelNames):
         return self.update(self.element(buffer, index), value, ordered)
 
     def _placed(self, value: Scalar, ordered: str) -> str:
-        """A value, or the integer of its place in an order."""
+        """A value, or the integer of its place in an order, which may be what already stands somewhere."""
+        if ordered and isinstance(value, Local) and self.scalar(value.variable).ordered == ordered:
+            return self.local(value.variable)
+        if ordered and isinstance(value, Load):
+            buffer = self.program.buffers[value.buffer]
+            if buffer.ordered == ordered and buffer.dtype == value.dtype:
+                return self.element(value.buffer, value.index)
         text = self.value(value)
         return f"order_{ordered}_{value.dtype}({text})" if ordered else text
 

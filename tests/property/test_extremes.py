@@ -73,3 +73,9 @@ def test_nan_and_zeros(op: str, sign: float, dtype: Any) -> None:
 def test_extremes_are_ordered_integers() -> None:
     assert "acc = -inf as an ordered integer" in i(">ij~i").loops((100, 60))
     assert "f32[60] shared as ordered integers" in i(">ij~j").loops((1000, 60))
+
+
+def test_an_integer_that_stands_for_a_maximum_is_passed_on() -> None:
+    text = i(">abc~b").source("c", (104, 214, 18))
+    assert "= il_max_i32(acc[b2], part_);" in text
+    assert "il_order_max_f32(il_ordered_max_f32(" not in text
