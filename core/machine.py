@@ -359,6 +359,11 @@ class Machine:
     core: Core | None = None
     bucket_bytes: int | None = None
 
+    def gpu(self) -> DeviceLimits:
+        """The limits of a GPU, which the machine is."""
+        assert self.device is not None
+        return self.device
+
     def vector_bytes(self) -> int:
         """Bytes of the widest vectors."""
         return max(variant.vector_bytes for variant in self.variants)

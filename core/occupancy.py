@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from ilang.core.dtype import BYTES
-from ilang.core.ir.gpu import CombineThreads, ThreadLoop
+from ilang.core.ir.gpu import CombineThreads, ThreadLoop, threads_of
 from ilang.core.ir.kernel import (
     Block,
     Define,
@@ -82,10 +82,7 @@ def loads_in_flight(program: Program, spread: ThreadLoop) -> int | None:
 
 def resources_of(program: Program, kernel: Kernel, registers: int | None = None) -> Resources:
     """The resources that a block of a kernel takes; registers are guessed where they are not given."""
-    (spread,) = kernel.body
-    device = program.machine.device
-    assert isinstance(spread, ThreadLoop)
-    assert device is not None
+    spread, device = threads_of(kernel), program.machine.gpu()
     guessed = registers is None
     if registers is None:
         most = (

@@ -75,8 +75,7 @@ def render_cuda(
 
 def _devices(programs: Sequence[Program]) -> list[str]:
     """The architectures of `make compile`: of each kind of device, but those that lack instructions of the kernels."""
-    device = GPU.device
-    assert device is not None
+    device = GPU.gpu()
     roundings = {
         s.rounding
         for program in programs

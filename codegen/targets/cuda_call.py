@@ -147,8 +147,7 @@ class _Caller:
         self.host = host
         self.program = host.program
         self.given = given
-        device = host.program.machine.device
-        assert device is not None
+        device = host.program.machine.gpu()
         self.device = device
         self.arguments = {each: n for n, each in enumerate(host.program.arguments())}
         self.extents: dict[int, int] = {}

@@ -15,7 +15,7 @@ from math import prod
 from ilang.codegen.targets.cfamily import Spelling, product
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import counted
-from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.host import Grid
 from ilang.core.ir.kernel import Kernel, Program
 from ilang.core.ir.rewriting import named
@@ -30,10 +30,8 @@ def kernel_comment(
     program: Program, kernel: Kernel, grid: Grid, spelling: Spelling
 ) -> Iterator[str]:
     """The lines of the comment."""
-    device = program.machine.device
-    assert device is not None
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+    device = program.machine.gpu()
+    spread = threads_of(kernel)
     yield from dict.fromkeys(kernel.comments)
     yield f"grid       {_workers(spread, grid, spelling, device.warp)}"
     shape = f", {' x '.join(map(str, grid.shape))}" if grid.shape else ""

@@ -39,8 +39,7 @@ class Entry(c_entry.Entry):
     def __init__(self, host: Host) -> None:
         """For a host program."""
         super().__init__(host, signature(host.program))
-        device = host.program.machine.device
-        assert device is not None
+        device = host.program.machine.gpu()
         self.narrow = device.narrow_elements
         self.outside = host.outside()
 

@@ -20,7 +20,14 @@ from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.marked_lines import marked
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
+from ilang.core.ir.gpu import (
+    Barrier,
+    CombineThreads,
+    MatrixProduct,
+    SwapBuffers,
+    ThreadLoop,
+    threads_of,
+)
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.scalar import Apply
 
@@ -41,11 +48,9 @@ class KernelText:
         self.spelling = Spelling(self.program, self.kernel, self.index)
         self.private = self._private(host)
         self.looks = host.outside() is not None
-        (spread,) = self.kernel.body
-        assert isinstance(spread, ThreadLoop)
+        spread = threads_of(self.kernel)
         self.outer = spread
-        device = self.program.machine.device
-        assert device is not None
+        device = self.program.machine.gpu()
         self.warp = device.warp
         self.spreads = SpreadText(self)
         self.marks = None

@@ -16,8 +16,7 @@ def lines(
     s: CombineThreads | SwapBuffers | MatrixProduct, spelling: Spelling, thread: str, lanes: int
 ) -> Iterator[str]:
     """A statement; ``thread`` is the number of a thread among those of a worker, ``lanes`` those of one in a warp."""
-    device = spelling.program.machine.device
-    assert device is not None
+    device = spelling.program.machine.gpu()
     match s:
         case CombineThreads():
             return _combining(s, spelling, thread, (device.warp, lanes))

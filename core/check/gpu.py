@@ -19,6 +19,7 @@ from ilang.core.ir.gpu import (
     SwapBuffers,
     ThreadLoop,
     VectorAccess,
+    threads_of,
 )
 from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides
@@ -60,9 +61,7 @@ def verify_ordered(program: ir.Program, before: ir.Program | None = None) -> Non
         ordered = kernel_to_barriers(replace(program, kernels=(kernel,))).kernels[0]
         _demand(program, kernel, ordered == kernel, "threads of a block wait before they meet")
         within = named(kernel.body)
-        spread, device = kernel.body[0], program.machine.device
-        assert isinstance(spread, ThreadLoop)
-        assert device is not None
+        spread, device = threads_of(kernel), program.machine.gpu()
         room = (
             sum(_bytes(program, program.buffers[n]) for n in within)
             <= device.shared_bytes // spread.parts()
@@ -79,9 +78,7 @@ def _bytes(program: ir.Program, buffer: ir.Buffer) -> int:
 
 def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     """Verify a kernel: who shares the iterations of its loops, what they share, and that these are independent."""
-    spread, device = kernel.body[0], program.machine.device
-    assert isinstance(spread, ThreadLoop)
-    assert device is not None
+    spread, device = threads_of(kernel), program.machine.gpu()
     every = list(ir.statements_within(spread.body))
     together = [s for s in every if isinstance(s, TOGETHER)]
     blocks = spread.over in ("blocks", "warps")

@@ -17,8 +17,7 @@ Demand = Callable[[ir.Program, ir.Kernel, bool, str], None]
 
 def verify(program: ir.Program, kernel: ir.Kernel, demand: Demand) -> None:
     """Check every product of a kernel."""
-    device = program.machine.device
-    assert device is not None
+    device = program.machine.gpu()
     verifier = _MatrixVerifier(program, kernel, device, demand)
     verifier.block(kernel.body, (), frozenset())
 

@@ -26,7 +26,7 @@ from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
-    from ilang.core.ir.kernel import For, Statement
+    from ilang.core.ir.kernel import For, Kernel, Statement
 
 Over = Literal["grid", "blocks", "warps", "threads"]
 """The workers that share iterations: all threads of all blocks, the blocks, their warps, the threads of a block or of a
@@ -74,6 +74,13 @@ class ThreadLoop:
     def parts(self) -> int:
         """The workers of a block, each of which has memory of its own: groups of lanes, or the block."""
         return self.threads // self.lanes if self.over == "warps" else 1
+
+
+def threads_of(kernel: Kernel) -> ThreadLoop:
+    """The one statement of a kernel of a GPU."""
+    (spread,) = kernel.body
+    assert isinstance(spread, ThreadLoop)
+    return spread
 
 
 @record

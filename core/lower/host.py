@@ -21,7 +21,7 @@ from itertools import count
 
 from ilang.core.calculus.extent import size as extent_of
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.gpu import threads_of
 from ilang.core.ir.host import Condition, Grid, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.shaped import Derivation
@@ -200,8 +200,7 @@ def _grid(program: ir.Program, kernel: ir.Kernel, scratch: bool) -> Grid | None:
     device = program.machine.device
     if device is None:
         return None
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+    spread = threads_of(kernel)
     along: dict[str, int] = {
         loop.role: loop.size for loop in spread.loops if loop.role in ("y", "z")
     }

@@ -120,8 +120,7 @@ class Copies:
 
     def _copy(self, spread: ThreadLoop) -> CopySpread | None:
         """The copy that a spread makes; None where it computes, or has more for a thread than that loads at a time."""
-        device = self.program.machine.device
-        assert device is not None
+        device = self.program.machine.gpu()
         inner, body = chain_of(spread.body)
         store = body[0]
         every = (*spread.loops, *inner)

@@ -101,8 +101,7 @@ def _accesses(
     program: ir.Program, spreads: Sequence[ThreadLoop], number: int
 ) -> tuple[int, int, list[tuple[Lanes, Index, int]]]:
     """Banks, elements of a word, and all accesses of a buffer: by which threads, where, and how often."""
-    device = program.machine.device
-    assert device is not None
+    device = program.machine.gpu()
     size = BYTES[program.buffers[number].dtype]
     banks = min(device.banks, device.banks * device.bank_bytes // size)
     touched = [

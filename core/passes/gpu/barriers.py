@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import Barrier, SwapBuffers, ThreadLoop
+from ilang.core.ir.gpu import Barrier, SwapBuffers, ThreadLoop, threads_of
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, parts_of, with_bodies
 from ilang.core.ir.scalar import Load
@@ -67,8 +67,7 @@ def kernel_to_barriers(program: ir.Program) -> ir.Program:
 
 
 def _with_barriers(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+    spread = threads_of(kernel)
     if spread.over == "grid":
         return kernel.body
     placement = BarrierPlacement(program, spread)

@@ -54,8 +54,7 @@ def kernel_to_bind(program: Program) -> Program:
 
 def _bound(program: Program, kernel: Kernel) -> tuple[ThreadLoop, Places]:
     """The one statement that a kernel becomes, and the places of its private buffers."""
-    device = program.machine.device
-    assert device is not None
+    device = program.machine.gpu()
     if is_for_blocks(kernel):
         loops, body = _spread(program, kernel, _outside(chain_of(kernel.body)[0]))
         blocks = kernel_to_blocks(program, kernel, loops, body)

@@ -64,8 +64,7 @@ def kernel_to_blocks(
         loops: the outer loops that are spread, without bodies.
         body: what one iteration of them does.
     """
-    device = program.machine.device
-    assert device is not None
+    device = program.machine.gpu()
     if any(part.looked for _, index in accesses(kernel.body) for part in index):
         return Refusal("E0335", "it looks indices up, which any thread may have made", ALONE)
     opened = {loop.variable for loop in loops}
@@ -124,8 +123,7 @@ class _BlockMapper:
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.independence = Independence(program, ir.statements_within(kernel.body))
-        device = program.machine.device
-        assert device is not None
+        device = program.machine.gpu()
         self.most = device.most_block_threads
         self.usual = device.block_threads
         self.warp = device.warp

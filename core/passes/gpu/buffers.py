@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import SwapBuffers, ThreadLoop
+from ilang.core.ir.gpu import SwapBuffers, threads_of
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, substituted
 from ilang.core.passes.gpu.ahead import Copies, CopySpread, Iterations, chosen
@@ -54,8 +54,7 @@ class _DoubleBuffers:
 
     def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         """A kernel with two buffers for what is double-buffered."""
-        (spread,) = kernel.body
-        assert isinstance(spread, ThreadLoop)
+        spread = threads_of(kernel)
         self.alternating = {}
         for number in sorted({number for number, _ in accesses(kernel.body)}):
             double = self.copies.buffers[number].double

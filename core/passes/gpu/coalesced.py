@@ -29,7 +29,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import named, nested, parts_of, unless_same
 from ilang.core.ir.scalar import Load
@@ -56,8 +56,7 @@ class _Results:
 
 def with_coalesced_stores(numbering: Numbering, kernel: ir.Kernel) -> ir.Kernel:
     """A kernel with results that go through shared memory, where any do and a block has room for them."""
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+    spread = threads_of(kernel)
     if spread.over != "blocks":
         return kernel
     coalescer, first = _StoreCoalescer(numbering, kernel, spread), len(numbering.buffers)
@@ -83,8 +82,7 @@ class _StoreCoalescer:
 
         Rows whose length is not known take some thirty registers more, with which that would spill.
         """
-        device = self.program.machine.device
-        assert device is not None
+        device = self.program.machine.gpu()
         sizes = {size for number in named(kernel.body) for size in self.buffers[number].dims}
         if any(self.numbering.sizes[size].fixed is None for size in sizes):
             return 1
@@ -135,8 +133,7 @@ class _StoreCoalescer:
 
     def _rooms(self) -> list[int]:
         """Shared bytes of a block, from the best on: so many that there are several, or what any block has."""
-        device = self.program.machine.device
-        assert device is not None
+        device = self.program.machine.gpu()
         least = min(each.shared_bytes for each in MULTIPROCESSORS)
         return sorted({device.shared_bytes, min(device.shared_bytes, least // self.blocks)})
 
@@ -145,8 +142,7 @@ class _StoreCoalescer:
     ) -> ir.Store | None:
         """The element that holds a result of a thread, inside some of its loops, and its value; None without room."""
         store, last = results.store, results.last
-        device, dtype = self.program.machine.device, self.buffers[store.buffer].dtype
-        assert device is not None
+        device, dtype = self.program.machine.gpu(), self.buffers[store.buffer].dtype
         counts = [self.numbering.sizes[loop.size].fixed or 1 for loop in (*spread.loops, last)]
         unit = max(1, device.banks * device.bank_bytes // BYTES[dtype] // counts.pop())
         row = self.numbering.size((-(-prod(counts) // unit) | 1) * unit)

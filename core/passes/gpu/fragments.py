@@ -72,8 +72,7 @@ class _Fragments:
     """One kernel, and what a pass adds to its program."""
 
     def __init__(self, numbering: Numbering, kernel: ir.Kernel) -> None:
-        device = numbering.given.machine.device
-        assert device is not None
+        device = numbering.given.machine.gpu()
         numbering.enter(kernel)
         self.kernel = kernel
         self.device = device

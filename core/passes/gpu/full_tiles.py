@@ -22,7 +22,7 @@ from itertools import groupby
 from ilang.core.calculus.affine import Affine, Within, greatest
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import VariableId
 from ilang.core.ir.rewriting import nested, parts_of, reads_of, substituted, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
@@ -41,8 +41,7 @@ def kernel_to_full_tiles(program: ir.Program) -> ir.Program:
 
 
 def _freed(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+    spread = threads_of(kernel)
     if spread.over == "grid":
         return kernel.body
     splitter = _TileSplitter(program)

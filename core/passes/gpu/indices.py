@@ -43,8 +43,7 @@ def kernel_to_indices(program: Program) -> Program:
 
 def _is_narrow(program: Program, kernel: Kernel) -> bool:
     """Whether no sum of variables of 32 bits is too large, in an index or in the number of an element."""
-    device = program.machine.device
-    assert device is not None
+    device = program.machine.gpu()
     inside = list(statements_within(kernel.body))
     touched = list(accesses(kernel.body))
     if any(isinstance(part, Position) for s in inside for part in parts_of(s)):
@@ -99,8 +98,7 @@ class _Spans:
         for number, _ in accesses(self.kernel.body):
             spans.add(tuple(sorted(self.program.buffers[number].dims)))
         spans = {tuple(sorted(map(self._whole, span))) for span in spans}
-        device = self.program.machine.device
-        assert device is not None
+        device = self.program.machine.gpu()
         if any(device.narrow_elements <= self._least(span) for span in spans):
             return None
         unknown = {s for s in spans if any(self.program.sizes[n].fixed is None for n in s)}

@@ -154,8 +154,7 @@ def _around(s: ir.Statement) -> list[ir.For] | None:
 
 def unit_of(program: ir.Program, nest: ir.For) -> MatrixUnit:
     """The unit of a device that a nest is given to."""
-    assert program.machine.device is not None
-    return program.machine.device.unit(ROUNDINGS[nest.role])
+    return program.machine.gpu().unit(ROUNDINGS[nest.role])
 
 
 def product_of(

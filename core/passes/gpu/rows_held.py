@@ -21,7 +21,7 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import parts_of, replaced_loads
 from ilang.core.ir.scalar import Load
@@ -75,8 +75,7 @@ def with_rows_held(program: ir.Program) -> ir.Program:
 
 
 def _held(program: ir.Program, kernel: ir.Kernel, numbering: Numbering) -> ir.Kernel:
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+    spread = threads_of(kernel)
     if spread.over == "grid":
         return kernel
     numbering.enter(kernel)
@@ -93,8 +92,6 @@ class _Holder:
         self.kernel = kernel
         self.spread = spread
         self.numbering = numbering
-        device = program.machine.device
-        assert device is not None
         self.most = program.machine.tiles.most_elements
         self.each = 0
         stores = ir.every(kernel.body, ir.Store)
@@ -121,8 +118,7 @@ class _Holder:
 
         The compiler would else begin all of them at once, and hold what comes between.
         """
-        device = self.program.machine.device
-        assert device is not None
+        device = self.program.machine.gpu()
         unit = MULTIPROCESSORS[-1]
         registers = unit.around + self.each * 5 // 4
         most = unit.warps * device.warp // self.spread.threads

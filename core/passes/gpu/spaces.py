@@ -84,8 +84,7 @@ def _extents(program: ir.Program, number: int, place: Placement) -> list[int] | 
     from row to row would all meet in one bank. Where threads write down columns, ``transposes.py`` says how long rows
     are, and where a buffer has several dimensions ``banks.py``.
     """
-    buffer, device = program.buffers[number], program.machine.device
-    assert device is not None
+    buffer, device = program.buffers[number], program.machine.gpu()
     known = _known(program, number, place.kept)
     if known is None or place.space != "shared" or len(known) < 2:
         return known
@@ -128,8 +127,7 @@ def _wide(program: ir.Program, body: ir.Block, number: int) -> int:
 
 def placed(program: ir.Program, spread: ThreadLoop) -> Places | Refusal:
     """The places of the private buffers of a spread that is all of a kernel, or that blocks have no room for them."""
-    device = program.machine.device
-    assert device is not None
+    device = program.machine.gpu()
     touched = {buffer for buffer, _ in accesses((spread,))}
     private = sorted(number for number in touched if program.buffers[number].private)
     places: dict[int, Placement] = {}

@@ -31,7 +31,7 @@ def sector_of(program: Program, spread: ThreadLoop, number: int) -> int:
 
     The last loop of the spread goes along the last dimension of what is copied, and along the first one of the buffer.
     """
-    store, device = _only_store(spread.body), program.machine.device
+    store, device = _only_store(spread.body), program.machine.gpu()
     if store is None or store.buffer != number or not spread.loops or len(store.index) < 2:
         return 0
     last, loads = spread.loops[-1], [x for x in parts_of(store) if isinstance(x, Load)]
@@ -47,14 +47,12 @@ def sector_of(program: Program, spread: ThreadLoop, number: int) -> int:
         row_step((along,), last.variable) == 1 and row_step((first,), last.variable) == 1
     ):
         return 0
-    assert device is not None
     return gcd(extent, device.sector_bytes // BYTES[program.buffers[number].dtype])
 
 
 def rows_for(program: Program, number: int, sector: int, row: int) -> int:
     """The elements of a row of a buffer that so many threads along a sector write down the columns of."""
-    device, size = program.machine.device, BYTES[program.buffers[number].dtype]
-    assert device is not None
+    device, size = program.machine.gpu(), BYTES[program.buffers[number].dtype]
     lanes, vector = device.banks * device.bank_bytes // size, program.machine.vector_bytes() // size
     each = max(1, lanes // sector)
     if sector == 2 * vector and vector <= row < lanes // 2:

@@ -20,7 +20,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine, row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import ThreadLoop, VectorAccess
+from ilang.core.ir.gpu import ThreadLoop, VectorAccess, threads_of
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import Access, accesses, chain_of, parts_of, reads_of, strides
 from ilang.core.ir.scalar import Load, Select, scalars_within
@@ -35,8 +35,7 @@ PLAIN = ("p", "x", "t", "l")
 
 def with_vector_access(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
     """A kernel whose spreads have vectorized accesses."""
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+    spread = threads_of(kernel)
     if spread.over == "grid":
         body: ir.Block = (replace(spread, vectors=_vectors(program, spread, kernel.body)),)
         return kernel if body == kernel.body else replace(kernel, body=body)
@@ -58,8 +57,7 @@ def with_vector_access(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
 
 def _threads(program: ir.Program, kernel: ir.Kernel, spread: ThreadLoop) -> int:
     """The threads of a block: one for each vector, where all that they do is known and goes in groups."""
-    device = program.machine.device
-    assert device is not None
+    device = program.machine.gpu()
     inner = list(ir.every(spread.body, ThreadLoop))
     named = spread.shape or any(request.asked == "role" for request in kernel.requests)
     groups = [
@@ -82,8 +80,7 @@ def _vectors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> Vector
     """
     inner, _ = chain_of(spread.body)
     body = inner[-1].body if inner else spread.body
-    device = program.machine.device
-    assert device is not None
+    device = program.machine.gpu()
     if not spread.loops or device.most_statements < len(body):
         return None
     last = spread.loops[-1]

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from ilang.core.calculus.affine import Affine, axis_index, row_step
 from ilang.core.dtype import HELD_FLOATS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted, unless_same
 from ilang.core.ir.scalar import Local
@@ -46,8 +46,7 @@ def kernel_to_vectorized(program: ir.Program) -> ir.Program:
 
 def _vectorized(numbering: Numbering, kernel: ir.Kernel) -> ir.Kernel:
     """A kernel whose accesses are chosen; threads of a grid share nothing that others hold."""
-    (spread,) = kernel.body
-    assert isinstance(spread, ThreadLoop)
+    spread = threads_of(kernel)
     numbering.enter(kernel)
     if spread.over != "grid":
         for step in (CopyMapper, RegisterOperands, _Vectorizer):

@@ -67,7 +67,7 @@ def block_of(
     terms = [extents.fixed(node.sizes[axis]) for axis in node.reduced_axes()]
     around = None if None in batch else prod(count or 0 for count in batch)
     folded = None if None in terms else prod(count or 0 for count in terms)
-    assert machine.device is not None
+    device = machine.gpu()
     is_short = min(rows, lanes) < _short(machine)
     tiles = (
         _fitting(rows, lanes, terms[-1], machine)
@@ -78,14 +78,14 @@ def block_of(
         if around is None:
             return BlockShape(sides, copied, None, shares=True)
         blocks = around * -(-rows // prod(sides[0])) * -(-lanes // prod(sides[1]))
-        if blocks == 0 or machine.device.multiprocessors <= blocks:
+        if blocks == 0 or device.multiprocessors <= blocks:
             return BlockShape(sides, copied, None)
-        of_parts = machine.device.parts
+        of_parts = device.parts
         last = is_short or number == len(tiles)
         least = of_parts.least if last else of_parts.instead_of_smaller
         part = _part(blocks, folded, copied, least, machine) if may_part else None
         parts = 1 if part is None or folded is None else -(-folded // part)
-        if number == len(tiles) or machine.device.multiprocessors <= blocks * parts:
+        if number == len(tiles) or device.multiprocessors <= blocks * parts:
             return BlockShape(sides, copied, part, shares=folded is None)
     return None
 
@@ -143,8 +143,8 @@ def other_blocks(
         counts: the extents of both sides, where they are known.
         machine: what the blocks belong to.
     """
-    assert machine.device is not None
-    vector, usual = machine.device.vector_elements, machine.device.block_threads
+    device = machine.gpu()
+    vector, usual = device.vector_elements, device.block_threads
     along = [
         (*groups, threads, vector) for threads in (4, 8, 16, 32) for groups in ((), (2,), (4,))
     ]
@@ -155,7 +155,7 @@ def other_blocks(
         fits = all(
             n is None or side <= _up(n) for side, n in zip((height, width), counts, strict=True)
         )
-        if not (2 * machine.device.warp <= threads <= 2 * usual and fits):
+        if not (2 * device.warp <= threads <= 2 * usual and fits):
             continue
         if each > machine.tiles.most_elements:
             continue
@@ -163,7 +163,7 @@ def other_blocks(
         for terms in (machine.tiles.terms, machine.tiles.terms // 2, 2 * machine.tiles.terms):
             copied = 2 * (height + width) * terms * BYTES["f32"] * 9 // 8
             shape = replace(block, sides=(rows, lanes), terms=terms)
-            if copied <= machine.device.shared_bytes and shape != block:
+            if copied <= device.shared_bytes and shape != block:
                 shapes.append((reads, -threads, shape))
     yield from (shape for *_, shape in sorted(shapes, key=lambda each: each[:2]))
 
@@ -181,9 +181,9 @@ def _fitting(
     A copy of a block is as large as that of the largest square tile, or ``SumParts.copied`` of each row, but no more
     than there are along the ``last`` reduced axis.
     """
-    assert machine.device is not None
+    device = machine.gpu()
     short = _up(min(rows, lanes))
-    threads = machine.device.block_threads
+    threads = device.block_threads
     longest = min(_up(max(rows, lanes)), 2 * machine.tiles.rows * threads // short, threads)
     tiles, seen = [], set[int]()
     for shrink in (1, 2, 4, 8):
@@ -196,7 +196,7 @@ def _fitting(
         along = min(each, machine.tiles.lanes, width)
         sides = _side(height, max(1, each // along)), _side(width, along)
         copied = machine.tiles.terms * 12 * machine.tiles.threads // (height + width)
-        most = machine.device.parts.copied
+        most = device.parts.copied
         most = most if last is None else min(most, _up(last))
         terms = max(machine.tiles.terms, min(most, _up(copied + 1) // 2))
         tiles.append((sides, terms, True))
@@ -266,8 +266,7 @@ def loops_of(
         factors[last] = (unit,) if count is not None and count <= RUN else (RUN // unit, unit)
     steps = [Loop(last, part) for part in range(len(factors[last]) + 1)]
     inside = [*rest, *(step for step in steps if step not in parts)]
-    assert machine.device is not None
-    many = machine.device.parts.instead_of_smaller
+    many = machine.gpu().parts.instead_of_smaller
     is_long = 2 < len(inside) and (0 in known or many < prod(known))
     if block.shares and is_long and len(others) <= MOST_OTHERS:
         parts, inside = inside[:1], inside[1:]
@@ -294,10 +293,10 @@ def part_of_rows(node: Assignment, extents: Extents, machine: Machine) -> int | 
     rows, counts = _known(node, extents)
     if rows is None or counts is None or not node.output_axes():
         return None
-    assert machine.device is not None
-    if not 0 < rows < machine.device.multiprocessors:
+    device = machine.gpu()
+    if not 0 < rows < device.multiprocessors:
         return None
-    unit = machine.device.block_threads * machine.device.vector_elements
+    unit = device.block_threads * device.vector_elements
     wanted = -(-prod(counts) // (machine.threads.most_blocks // rows))
     return _outermost(counts, _multiple(max(machine.threads.block_work, wanted), unit))
 
@@ -308,14 +307,14 @@ def shared_part_of_rows(node: Assignment, extents: Extents, machine: Machine) ->
     Rows of several axes have one, and those that are known to be short, or enough for the device.
     """
     rows, counts = _known(node, extents)
-    assert machine.device is not None
+    device = machine.gpu()
     if len(node.reduced_axes()) > 1 or not node.output_axes():
         return None
-    if rows is not None and (counts is not None or machine.device.multiprocessors <= rows):
+    if rows is not None and (counts is not None or device.multiprocessors <= rows):
         return None
     if counts is not None and prod(counts) <= machine.threads.block_work:
         return None
-    return machine.device.block_threads * machine.device.vector_elements
+    return device.block_threads * device.vector_elements
 
 
 def part_of_elements(
@@ -328,17 +327,16 @@ def part_of_elements(
         return COLUMN if columns and is_one else None
     if not has_few_results(node, extents, machine):
         return None
-    assert machine.device is not None
-    threads = machine.threads.most_blocks * machine.device.block_threads
-    wanted = max(machine.device.parts.unshared, -(-prod(counts) // (threads // elements)))
+    device = machine.gpu()
+    threads = machine.threads.most_blocks * device.block_threads
+    wanted = max(device.parts.unshared, -(-prod(counts) // (threads // elements)))
     return _outermost(counts, wanted if wanted <= RUN else _multiple(wanted, RUN))
 
 
 def has_few_results(node: Assignment, extents: Extents, machine: Machine) -> bool:
     """Whether a result is known to have so few elements that threads with one each do not fill half of a device."""
     elements, _ = _known(node, extents)
-    assert machine.device is not None
-    threads = machine.threads.most_blocks * machine.device.block_threads
+    threads = machine.threads.most_blocks * machine.gpu().block_threads
     return elements is not None and 0 < elements < threads // 2
 
 

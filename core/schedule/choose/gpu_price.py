@@ -51,8 +51,7 @@ def cycles_of(work: BlockWork, blocks: int | None, elements: int, machine: Machi
         elements: of a block.
         machine: the device.
     """
-    device, each = machine.device, MULTIPROCESSORS[-1]
-    assert device is not None
+    device, each = machine.gpu(), MULTIPROCESSORS[-1]
     warps = -(-work.threads // device.warp)
     begun = device.warp / device.multiply_adds
     issued = (work.sums + work.loads) * begun

@@ -63,8 +63,7 @@ def lanes_of_row(
 
 def _candidates(extent: int, width: int, is_kept: bool, machine: Machine) -> Iterator[RowLanes]:
     """Powers of two as lanes, up to a block, each with work for half of its time at least."""
-    device = machine.device
-    assert device is not None
+    device = machine.gpu()
     vector = min(device.vector_elements, machine.vector_bytes() // width)
     vector = vector if is_kept and extent % vector == 0 else 1
     lanes = 1
@@ -81,8 +80,7 @@ def _price(
 ) -> float:
     """Cycles of a multiprocessor for its part of all rows."""
     passes, combined = work
-    device, unit = machine.device, MULTIPROCESSORS[-1]
-    assert device is not None
+    device, unit = machine.gpu(), MULTIPROCESSORS[-1]
     within = min(each.lanes, device.warp)
     most = device.multiprocessors * unit.warps * device.warp
     warps = (most if rows is None else rows) * each.lanes / device.warp / device.multiprocessors

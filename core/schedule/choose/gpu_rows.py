@@ -256,7 +256,6 @@ class _Finder:
 
     def _are_enough(self, node: Assignment, rows: Axes) -> bool:
         """Whether there are rows for all multiprocessors, as far as that is known, or none is long."""
-        assert self.machine.device is not None
         known = [self.extents.fixed(node.sizes[axis]) for axis in rows]
         if None in known:
             return not all(self.extents.is_small(node.sizes[axis]) for axis in rows)
@@ -264,7 +263,7 @@ class _Finder:
         is_short = None not in others and prod(n or 0 for n in others) <= (
             self.machine.threads.block_work
         )
-        return is_short or self.machine.device.multiprocessors <= prod(n or 0 for n in known)
+        return is_short or self.machine.gpu().multiprocessors <= prod(n or 0 for n in known)
 
     def _member(self, value: int, members: Mapping[int, Member], *, kept: bool) -> Member | None:
         """A value as one of a kernel, all of whose readers are; None where it is stored, or given."""

@@ -54,17 +54,17 @@ def strided_loops(
     copied = tuple(index for index in accesses if is_strided(index, last, known))
     if 0 in known.values() or not copied:
         return None
-    assert machine.device is not None
+    device = machine.gpu()
     across = next((a for a in reversed(outer) if _moves_windows(copied, a, known)), None)
-    most = machine.device.block_threads // prod(known[axis] for axis in inner)
+    most = device.block_threads // prod(known[axis] for axis in inner)
     threads = 1 << most.bit_length() >> 1  # so that blocks begin at sectors
     while 0 < threads:
         rows = 1 if across is None else machine.tiles.window_rows
         sides = {across: rows, last: threads // rows} if across is not None else {last: threads}
         block = {a: _at_most(n, extents.fixed(node.sizes[a])) for a, n in sides.items()}
-        if _bytes(copied, accesses, {**known, **block}) <= machine.device.shared_bytes:
+        if _bytes(copied, accesses, {**known, **block}) <= device.shared_bytes:
             return _loops(node, block, inner, _is_turned(copied, last, known), copied)
-        threads = threads // 2 if machine.device.warp < threads else 0
+        threads = threads // 2 if device.warp < threads else 0
     return None
 
 
@@ -89,13 +89,13 @@ def short_row_loops(
     is_shared = any(outputs - {a for part in index for a in part.axes()} for index in copied)
     if is_shared and not has_few_results(node, extents, machine):
         return None
-    assert machine.device is not None
+    device = machine.gpu()
     count = extents.fixed(node.sizes[first])
-    rows = _at_most(machine.device.most_block_threads, count)
+    rows = _at_most(device.most_block_threads, count)
     if count is not None and count <= rows:
         rows //= 2  # the second kernel has at least two parts to add
-    while machine.device.warp <= rows:
-        if _bytes(copied, accesses, {**known, first: rows}) <= machine.device.shared_bytes:
+    while device.warp <= rows:
+        if _bytes(copied, accesses, {**known, first: rows}) <= device.shared_bytes:
             return _parts_of_rows(node, first, rows, _is_turned(copied, first, known), copied)
         rows //= 2
     return None

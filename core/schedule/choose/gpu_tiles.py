@@ -125,8 +125,7 @@ def _blocks(
             inner += [role] if part else []
     extent = extents.fixed(node.sizes[last])
     again = bool(steps) and (extent is None or block.terms < extent)
-    assert machine.device is not None
-    room = machine.device.shared_bytes if again else 0
+    room = machine.gpu().shared_bytes if again else 0
     outside: list[Role] = ["p" if loop in parts else SEQUENTIAL for loop in outer]
     return BlockTile(tuple(factors), tuple(loops), (*outside, *inner), len(outer), room)
 
@@ -136,8 +135,7 @@ def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents
 
     An extent that is not known is many, unless it is small.
     """
-    assert machine.device is not None
-    many = machine.device.parts.instead_of_smaller
+    many = machine.gpu().parts.instead_of_smaller
     terms = [node.sizes[axis] for axis in node.reduced_axes()]
     counts = [None if extents.is_small(n) else many for n in terms if extents.fixed(n) is None]
     counts += [count for n in terms if (count := extents.fixed(n)) is not None]

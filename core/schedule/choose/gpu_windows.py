@@ -153,9 +153,9 @@ def _tiles(
     node: Assignment, extents: Extents, operands: _Windows, machine: Machine
 ) -> Iterator[_WindowTile]:
     """The tiles that are compared: no larger along an axis than the next power of two."""
-    assert machine.device is not None
-    warp, most = machine.device.warp, machine.device.block_threads
-    along = machine.device.vector_elements
+    device = machine.gpu()
+    warp, most = device.warp, device.block_threads
+    along = device.vector_elements
 
     def most_of(axis: int | None) -> int:
         extent = 1 if axis is None else extents.fixed(node.sizes[axis])
@@ -188,16 +188,16 @@ def _price(
     doubled: bool,
 ) -> float | None:
     """The cycles of a tile, by ``cycles_of``; None where a block has no room for its copies."""
-    assert machine.device is not None
+    device = machine.gpu()
     inside, size = tile.inside(operands), BYTES["f32"]
     copies = [
         [1 + sum(c * (inside.get(axis, 1) - 1) for c, axis in part.steps()) for part in index]
         for index in (operands.windows, *operands.others)
     ]
     shared = sum(map(prod, copies)) * size * 9 // 8 * (2 if doubled else 1)
-    if machine.device.shared_bytes < shared:
+    if device.shared_bytes < shared:
         return None
-    sector = machine.device.sector_bytes // size
+    sector = device.sector_bytes // size
     moved = sum(prod(before) * sector * -(-(row + sector - 1) // sector) for *before, row in copies)
     counts = {axis: extents.fixed(node.sizes[axis]) for axis in node.output_axes()}
     known = {axis: count for axis, count in counts.items() if count is not None}
@@ -225,8 +225,7 @@ def _price(
 
 def _met(tile: _WindowTile, step: int, dims: Sequence[int], machine: Machine) -> int:
     """The threads of a warp that read other words of one bank: they go along lanes after rows, then across."""
-    device = machine.device
-    assert device is not None
+    device = machine.gpu()
     words = {
         step * tile.along * (thread // tile.rows[1] % tile.lanes[1])
         + dims[-1] * step * (thread // tile.rows[1] // tile.lanes[1])

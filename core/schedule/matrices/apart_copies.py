@@ -96,8 +96,7 @@ class Worth:
         matrices, copying = self.copying.groups[number], self.copying
         products, exits = self._products(matrices), matrices.exits.values()
         kernels = Counter(phase for value in products for phase in copying.users[value])
-        device = self.machine.device
-        assert device is not None
+        device = self.machine.gpu()
         if device.most_products < max(kernels.values(), default=0):
             return False
         are_reduced = any(copying.users[each.value] - {None} for each in exits if each.is_row)
