@@ -21,6 +21,7 @@ OTHERS: dict[str, tuple[tuple[str, str], ...]] = {
         ("~f", "exchanges the first two results of f"),
     ),
     ".": (("+i~.", "no axes: a single number"),),
+    "I": (("(I & +ij~i) >> ij/i~ij", "the input itself, beside what is computed from it"),),
     "@": (
         ("ij*@j~ij", "in the place of an input: the position along j, 0, 1, 2, ..."),
         ("b@vd~bd", "between two inputs: rows of the right one, by the indices in the left one"),
@@ -45,6 +46,24 @@ BETWEEN_PROGRAMS = {
     "|": "'+i~. | >i~.' '[1, 2]' '[3, 4]'",
 }
 """Signs that most often stand between programs, and what to try of each."""
+TOPICS = {
+    "axis": "an axis is a direction of an array, as the rows of a matrix are; in `+ij~i` each letter is one\n"
+    "its extent, how many elements it has, comes from the arrays: `--shape 64x32`",
+    "broadcast": "an input that lacks a letter is repeated along it: `ij+j~ij` adds a vector to each row",
+    "flops": "operations on floating-point numbers, counted in the formulas; with few of them a byte, memory is\n"
+    "slower than arithmetic",
+    "bytes": "those that inputs and results have: each is read or written once at least",
+    "kernel": "a loop nest that stores its result; what is `not stored` is computed where it is used",
+    "scratch": "memory beside inputs and results: copies that kernels read faster (scratch), and what one kernel\n"
+    "leaves for another (intermediate storage); in C the caller gives both, as the workspace",
+    "tiles": "a tile is a block of the result that stays in registers while its terms are added up, so that each\n"
+    "number that is read serves a whole row or column of it; docs/schedules.md builds one step by step",
+    "vectors": "a processor computes with 4 to 16 numbers at once: `16 sums in vectors` are added up at the end",
+    "cores": "`cores share i`: iterations of that loop are divided among them; results do not depend on it",
+    "schedule": "how loops run: their order, tiles, and what is copied; `ij~i | i:4 | i j i'` writes one\n"
+    "`i explain PROGRAM --schedule` shows what was chosen, docs/schedules.md how to write it",
+}
+"""Words of the pages that ``i explain`` prints."""
 LIKE = {"]": "[", "(": ":", ")": ":"}
 
 
@@ -62,7 +81,14 @@ def word_page(word: str) -> Page | None:
     if key in NAMES:
         text = cheat_sheet(NAMES[key]) + f"\n\n{ARRAYS}\n"
         return text, {"word": SYSTEMS[NAMES[key]], "text": text}
-    return _word(word) or (_sign(NAMED[key]) if key in NAMED else None)
+    page = _word(word) or (_sign(NAMED[key]) if key in NAMED else None)
+    if page is not None:
+        return page
+    topics = {key, f"{key}s", key[:-1], key.removesuffix("ing"), key.replace("axes", "axis")}
+    topic = next((each for each in TOPICS if each in topics), None)
+    if topic is None:
+        return None
+    return f"{topic}   {TOPICS[topic]}\n", {"word": topic, "text": TOPICS[topic]}
 
 
 ARRAYS = (
@@ -117,11 +143,24 @@ def _word(word: str) -> Page | None:
 
     says = named(word)
     same = cheat_sheet(0, word) if rows_of(word) else ""
-    parts = (says, same, _of_std(word))
+    parts = (says, same, _of_networks(word), _of_std(word))
     if not any(parts):
         return None
     text = "\n\n".join(part for part in parts if part) + "\n"
     return text, {"word": word, "text": text}
+
+
+def _of_networks(word: str) -> str:
+    """The definition of a layer, a loss or an optimiser; empty on another word."""
+    from ilang.core.library import INNER, LIBRARIES, STD
+    from ilang.core.notation.files.libraries import definitions_in
+
+    for library in (each for each in LIBRARIES if each != STD):
+        for each in definitions_in(library):
+            if each.name.text() == word and word not in INNER:
+                text = each.source.text[each.start : each.end].rstrip()
+                return f"use {library}\n{text}"
+    return ""
 
 
 def _of_std(word: str) -> str:

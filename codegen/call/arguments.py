@@ -426,9 +426,10 @@ def check_is_list(shapes: object) -> None:
 
 
 def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
-    """Shapes as tuples of integers. Raises DataError (E0715) where something is no shape."""
+    """Shapes as tuples of integers; an array stands for its own. Raises DataError (E0715): something is no shape."""
     checked = []
-    for shape in shapes:
+    for each in shapes:
+        shape = getattr(each, "shape", each)
         extents: Sequence[Any] = shape if _is_of(shape, (tuple, list)) else (None,)  # type: ignore[assignment]
         if not all(_is_of(extent, (int, np.integer)) for extent in extents):
             raise DataError(

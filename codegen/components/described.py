@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.target import check_target, source_of
 from ilang.codegen.call.tracebacks import ends_at_caller
@@ -69,31 +69,35 @@ class DescribedProgram:
     @ends_at_caller
     def explain(
         self,
-        *shapes: tuple[int, ...],
+        *given: Any,
+        shapes: Sequence[Any] = (),
         verbose: bool = False,
         html: str | os.PathLike[str] | None = None,
     ) -> ComponentExplanation:
         """The explanation, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
 
         Args:
-            shapes: of the inputs, or none.
+            given: shapes of the inputs, or arrays that have them; or none.
+            shapes: the same as one list.
             verbose: say also how every extent and type was found.
             html: a file for the page that ``i explain --html`` writes.
 
         Raises:
-            DataError: E0731, E0732, E0768 (the file cannot be written, or is of another kind).
+            DataError: E0715 (no shapes), E0731, E0732, E0768 (the file cannot be written, or is of another kind).
         """
-        from ilang.codegen.call.arguments import check_flag
+        from ilang.codegen.call.arguments import check_flag, check_is_list, checked_shapes
         from ilang.codegen.components.notebook_pages import notebook_page
 
         check_flag("verbose", verbose)
-        program, given = self.program.at(shapes), bool(shapes) or self.program.is_solved
+        check_is_list(shapes)
+        shapes = checked_shapes(given or shapes)
+        program, is_given = self.program.at(shapes), bool(shapes) or self.program.is_solved
         if html is not None:
             from ilang.codegen.components.html_page import write_html_page
 
-            write_html_page(html, program.graph(), program.shaped(shapes), given=given)
+            write_html_page(html, program.graph(), program.shaped(shapes), given=is_given)
         page = pipeline.explain_shaped(
-            program.graph(), program.shaped(shapes), verbose, given=given
+            program.graph(), program.shaped(shapes), verbose, given=is_given
         )
         return notebook_page(page, self, shapes)
 

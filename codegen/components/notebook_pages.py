@@ -20,10 +20,9 @@ HEADS = ("", "name", "type", "shape")
 class ComponentExplanation(Explanation):
     """An explanation that a notebook shows as a page, with the C of its component where it has one."""
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The page, in a shell of IPython."""
-        del cycle  # a page has no parts that lead back to it
-        printer.text(str(self))
+    def __repr__(self) -> str:
+        """The page, in a shell of Python."""
+        return str(self)
 
     def _repr_html_(self) -> str:
         """The page, in a notebook."""

@@ -27,7 +27,6 @@ POINTWISE = {
     "negative": "-P~P",
     "relu": ">P~P",
     "reciprocal": "/P~P",
-    "inv": "/P~P",
     "not": "!!P~P",
     "logical_not": "!!P~P",
     "abs": "(I & -P~P) >> P>P~P",
@@ -114,6 +113,8 @@ PROGRAMS = {
     "conv": "(i+k)*k~ik >> +ik~i",
     "conv1d": "(i+k)*k~ik >> +ik~i",
     "convolve": "(i+k)*k~ik >> +ik~i",
+    "convolution": "(i+k)*k~ik >> +ik~i",
+    "correlate": "(i+k)*k~ik >> +ik~i",
     "conv2d": "nc(y+u)(x+v)*ocuv~noyxcuv >> +noyxcuv~noyx",
     "maxpool": ">(2i+k:2)~i",
     "max_pool2d": ">nc(2y+u:2)(2x+v:2)~ncyx",
@@ -147,14 +148,36 @@ MOVES = {
     "concatenate": 'it is written `einsum("a; b => a^b")`',
     "cat": 'it is written `einsum("a; b => a^b")`',
     **dict.fromkeys(
-        ("where", "if"), f"it is written `{_KERNEL.format('c[i], x[i], y[i] -> where(c, x, y)')}`"
+        ("where", "if"), f"it is written `{_KERNEL.format('c, x, y -> where(c, x, y)')}`"
     ),
     "std": 'it is written `einx.std("[...]")`',
     "reduce": "a reduction names what it folds with and what it keeps: `+ij~i`",
     "zeros": "a constant is a number, such as `0`; an array is data: `i run PROGRAM rand:2x3`",
     "ones": "a constant is a number, such as `1`; an array is data: `i run PROGRAM rand:2x3`",
-    "sin": f"it is written `{_KERNEL.format('x[i] -> sin(x)')}`",
-    "cos": f"it is written `{_KERNEL.format('x[i] -> cos(x)')}`",
+    **{name: f"it is written `{_KERNEL.format(f'x -> {name}(x)')}`" for name in ("sin", "cos")},
+    **{
+        name: f'it is written `einx.{name}("... [c]")`, along the last axis'
+        for name in ("sort", "argsort", "flip")
+    },
+    "roll": 'it is written `einx.roll("... [c]", shift=(1,))`, along the last axis',
+    "cumsum": "sums up to each place take a sum for each of them: "
+    "`(I & ((I & I) >> i==i~i >> f32)) >> i[i<=j]*j~ij >> +ij~j`",
+    **dict.fromkeys(
+        (
+            "median",
+            "quantile",
+            "percentile",
+            "unique",
+            "fft",
+            "inv",
+            "solve",
+            "det",
+            "svd",
+            "eig",
+            "qr",
+        ),
+        "there is nothing like it here: compute it with NumPy, before or after",
+    ),
     "lambda": "a program names indices, no variables: `+ij~i`",
     "for": "loops are written by indices: `+ij~i` sums over j for each i",
     "print": "`i run` prints what a program gives",
@@ -162,7 +185,7 @@ MOVES = {
 """Operations that have no spelling of the same kind, and what there is instead."""
 
 FUNCTIONS = (*POINTWISE, *REDUCTIONS, *PROGRAMS)
-PREFIX = r"(?:(?:np|numpy|torch|jnp|jax|tf|math|F|nn|functional|xp|cp|einops|scipy)\.)*"
+PREFIX = r"(?:(?:np|numpy|torch|jnp|jax|tf|math|F|nn|functional|xp|cp|einops|scipy|linalg|fft)\.)*"
 LETTERS = r"[a-z]+"
 CALL = re.compile(
     rf"{PREFIX}(?P<name>[A-Za-z_]\w*)\s*(?:\((?P<inside>.*)\)|\s(?P<bare>{LETTERS}|\.))?\s*(?:~\s*(?P<out>{LETTERS}|\.))?",

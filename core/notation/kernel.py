@@ -203,6 +203,9 @@ class _KernelReader(Symbols):
     def order(self) -> syntax.KernelOrder:
         """``f:`` or ``c:``."""
         text, span = self.word("the order, `f:` or `c:`,")
+        if self.peek().text != ":" and text not in ("f", "c"):
+            message = "the order of a kernel comes first, `f:` or `c:`"
+            raise NotationError("E0182", message, span, f"{ORDER_HELP}: {EXAMPLE}")
         order = order_of(text, span)
         self.demand(":", "`:` after the order")
         return order

@@ -112,7 +112,8 @@ def _program(argument: str, named: bool) -> Tree | Module | Page:
     Raises: Error (it is neither).
     """
     is_word = argument.isidentifier() and not is_file(argument)
-    page = None if argument == "-" or is_file(argument) else sign_page(argument)
+    is_other = argument == "-" or (is_file(argument) and argument != ".")
+    page = None if is_other else sign_page(argument)
     page = word_page(argument) if page is None and is_word and named else page
     if page is not None:
         return page

@@ -46,8 +46,9 @@ def run(request: Request, screen: Screen) -> int:
     if functions:
         named = _function(definitions.one_function(functions), request, operands, target, screen)
     else:
+        subject = one_subject(program, name)
         _refuse_settings(request)
-        named = _component(one_subject(program, name), request, operands, target)
+        named = _component(subject, request, operands, target)
 
     from ilang.icli.results import show
 

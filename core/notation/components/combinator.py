@@ -284,14 +284,12 @@ class _Program:
     def unknown(self, word: str) -> ModuleError:
         """A word that is neither an expression nor the name of a definition."""
         from ilang.core.notation.files.libraries import piece_help
-        from ilang.core.notation.guidance import NO_NUMBERS, spelled
+        from ilang.core.notation.guidance import NO_NUMBERS
 
         close = self.close_to(word, self.names)
         if close is None and len(word) > 2:
             close = self.close_to(word, TYPES)
         piece = None if len(word) < 3 else piece_help(word, bool(self.names))
-        if piece is not None and f"`{word}`" not in piece and spelled(word, word) is not None:
-            piece = None  # it is a function of other systems, whose program is help
         if close is not None:
             help_line = f"did you mean `{close}`?"
         elif piece is not None:

@@ -110,8 +110,9 @@ class BodyNames:
             f"define it in a line of the file, `{name} = +ij~i`, or write it here: `(+ij~i)(x)`"
         )
         from ilang.core.notation.files.libraries import piece_help
+        from ilang.core.notation.guidance import named
 
-        help_line = piece_help(name, in_file=True) or unwritten
+        help_line = piece_help(name, in_file=True) or named(name) or unwritten
         help_line = self.guesses.did_you_mean(name, self.definitions, help_line)
         message = f"there is no definition named `{name}`"
         return ModuleError("E0401", message, span, help_line)

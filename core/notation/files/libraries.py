@@ -165,6 +165,10 @@ def piece_help(word: str, in_file: bool) -> str | None:
     close = nearest(word, [name for name in public if name not in INNER])
     if close is None or (close == word and not in_file):
         return None
+    from ilang.core.notation.guidance import named
+
+    if close != word and named(word) is not None:
+        return None  # it is a function of other systems, whose program is help
     return f"`use {STD}` has `{close}`" if close == word else f"did you mean `{close}`, of `{STD}`?"
 
 

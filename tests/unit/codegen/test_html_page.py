@@ -151,7 +151,7 @@ def test_texts_are_escaped() -> None:
 def test_tensor_functions(tmp_path: Path) -> None:
     (tmp_path / "m.i").write_text('op net(x) = relu("w" * x + "b" 3)\n')
     place = tmp_path / "net.html"
-    load(tmp_path / "m.i").net.explain({"x": "4|2"}, html=place)  # type: ignore[arg-type]
+    load(tmp_path / "m.i").net.explain({"x": "4|2"}, html=place)
     page = Page(place.read_text("utf-8"))
     assert {"w", "b", "x", "out"} <= {t for _, _, s in page.marks for t in s["gives"] | s["reads"]}
 

@@ -82,13 +82,13 @@ def test_explanations_as_html() -> None:
     assert "for j in 0..3" in page.text
     assert "#include <stdint.h>" in page.text
     assert pickle.loads(pickle.dumps(explained)) == explained
-    shown: list[str] = []
-
-    class Printer:
-        text = staticmethod(shown.append)
-
-    explained._repr_pretty_(Printer(), cycle=False)
-    assert shown == [str(explained)]
+    assert repr(explained) == str(explained), "shells show the page"
+    x = np.ones((2, 3), np.float32)
+    assert explained == i("(I & +ij~i) >> ij/i~ij").explain(x)
+    assert explained == i("(I & +ij~i) >> ij/i~ij").explain(shapes=[(2, 3)])
+    with pytest.raises(Error) as caught:
+        i("+ij~i").explain(shapes=3)  # type: ignore[arg-type]
+    assert caught.value.code == "E0715"
 
 
 def test_explanations_of_tensor_functions_as_html(tmp_path: Path) -> None:

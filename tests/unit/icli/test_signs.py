@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 import ilang
 from ilang import einops
 from ilang.core.library.std import AXES, PLAIN
+from ilang.core.notation.guidance import MOVES
 from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.pipeline import text_program
 from ilang.icli.equivalents import ROWS, cheat_sheet, page
 from ilang.icli.main import main
-from ilang.icli.signs import BETWEEN_PROGRAMS, OTHERS, sign_page, word_page
+from ilang.icli.signs import BETWEEN_PROGRAMS, OTHERS, TOPICS, sign_page, word_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "cheatsheet.md"
 RANDOM = np.random.default_rng(3)
@@ -110,6 +112,43 @@ def test_names_of_std(word: str) -> None:
     assert "\nstd  " in f"\n{text}"
     command = text.rpartition("\ntry  ")[2]
     assert main(shlex.split(command)[1:]) == 0
+
+
+@pytest.mark.parametrize("word", [*TOPICS, "axes", "broadcasting", "core", "Tile"])
+def test_words_of_pages(word: str) -> None:
+    """Each is answered, though it is no function of other systems, nor a name of a library."""
+    told = word_page(word)
+    assert told is not None
+    for program in re.findall(r"`([^` ]*~[^`]*)`", told[0]):
+        text_program(program)
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("convolution", "(i+k)*k~ik >> +ik~i"),
+        ("sort", 'einx.sort("... [c]")'),
+        ("median", "with NumPy"),
+        ("adam", "use optim\ncd adam(p; lr"),
+        ("dropout", "use nn\nop dropout(x, n; rate"),
+    ],
+)
+def test_words_with_another_answer(word: str, says: str) -> None:
+    told = word_page(word)
+    assert told is not None
+    assert says in told[0]
+
+
+def test_programs_for_functions_that_are_not_here() -> None:
+    x = RANDOM.random((3, 5), np.float32)
+    cumsum = re.search(r": `(.*)`", MOVES["cumsum"])
+    assert cumsum is not None
+    np.testing.assert_allclose(ilang.i(cumsum[1])(x[0]), np.cumsum(x[0]), rtol=1e-6)
+    for name, wanted in (("sort", np.sort(x)), ("flip", x[:, ::-1]), ("argsort", np.argsort(x)),
+                         ("roll", np.roll(x, 1, 1)), ("sin", np.sin(x))):  # fmt: skip
+        program = re.search("`(.*)`", MOVES[name])
+        assert program is not None
+        np.testing.assert_allclose(ilang.i(program[1])(x), wanted, rtol=1e-6)
 
 
 def test_columns_of_the_cheat_sheet() -> None:

@@ -65,7 +65,11 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("argmax", "E0401", "`>@ij~i`"),
     ("concatenate", "E0401", 'einsum("a; b => a^b")'),
     ("reshape", "E0401", '`einx.id("(a b) -> a b", a=2)`'),
-    ("sin", "E0401", '`elementwise("f: x[i] -> sin(x)")`'),
+    ("sin", "E0401", '`elementwise("f: x -> sin(x)")`'),
+    ("sin(x)", "E0401", '`elementwise("f: x -> sin(x)")`'),
+    ("np.linalg.norm(x)", "E0106", "`norm` along j is"),
+    ("np.sort(x)", "E0106", 'einx.sort("... [c]")'),
+    ('elementwise("x -> sin(x)")', "E0182", "for example: `f: x[i,j]"),
     # element types of other systems
     ("float32", "E0401", "write `f32`"),
     ("double", "E0401", "write `f64`"),
