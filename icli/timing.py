@@ -23,13 +23,14 @@ SECONDS = 0.3
 """The time for which a call is measured."""
 PEAK_SECONDS = 0.2
 """The time for which a peak is measured."""
+CALL_SECONDS = 0.02
+"""The time for which a call alone is measured."""
 SIDE = 512
 """Rows and columns of the matrices of the product that gives the peak."""
 MOST_BYTES = 1 << 27
 """Bytes of the largest copy that is measured: no cache holds more."""
-SHARE_OF_A_CALL = 0.05
-"""A call of a few microseconds that uses less than this of the machine is limited by calling it."""
-QUICK = 2e-5
+LIKE_A_CALL = 1.5
+"""A program that takes less than so many times a call on one element is limited by calling it."""
 
 
 def best_time(run: Callable[[], object], seconds: float) -> tuple[float, int]:
@@ -54,6 +55,8 @@ def timing_text(seconds: float, calls: int, cost: Cost | None, dtype: str) -> st
 
 def _share(seconds: float, flops: int, size: int, dtype: str) -> list[str]:
     """The speed of a call, its share of what this machine can do, and what limits it."""
+    if seconds < LIKE_A_CALL * call_seconds():
+        return ["limited by calling it"]
     arithmetic = flops / peak_flops(dtype)
     memory = size / peak_bytes(_class_of(size)) if size else 0.0
     share = max(arithmetic, memory) / seconds
@@ -62,8 +65,6 @@ def _share(seconds: float, flops: int, size: int, dtype: str) -> list[str]:
         f"{_scaled(flops / seconds)}FLOP/s" if is_arithmetic else f"{_scaled(size / seconds)}B/s"
     )
     limit = "arithmetic" if is_arithmetic else "memory"
-    if seconds < QUICK and share < SHARE_OF_A_CALL:
-        limit = "calling it"
     return [speed, f"{min(100, round(100 * share))} % of this machine", f"limited by {limit}"]
 
 
@@ -79,6 +80,14 @@ def peak_flops(dtype: str) -> float:
     product = _component("ik*kj~ijk >> +ijk~ij")
     seconds, _ = best_time(lambda: product(array, array, threads="auto"), PEAK_SECONDS)
     return 2 * SIDE**3 / seconds
+
+
+@functools.cache
+def call_seconds() -> float:
+    """The time of a call that computes nearly nothing."""
+    array = np.ones(1, np.float32)
+    out, copy = np.empty_like(array), _component("-i~i")
+    return best_time(lambda: copy(array, out=out, threads="auto"), CALL_SECONDS)[0]
 
 
 @functools.cache

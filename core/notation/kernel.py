@@ -38,7 +38,7 @@ TOKEN = re.compile(
     r"|(?P<sign>->|[-+*/(),;:\[\]])"
 )
 EXAMPLE = "for example: `f: x[i,j], y[j] -> x * y; sum: x + y`"
-ORDER_HELP = "f lines up the last axes of inputs, c the first ones"
+ORDER_HELP = "f lines up the last axes of inputs, c the first ones; it comes first: `f: x -> x * x`"
 DEEPEST = 100
 """Brackets in brackets at most."""
 MOST = 16
@@ -203,9 +203,6 @@ class _KernelReader(Symbols):
     def order(self) -> syntax.KernelOrder:
         """``f:`` or ``c:``."""
         text, span = self.word("the order, `f:` or `c:`,")
-        if self.peek().text != ":" and text not in ("f", "c"):
-            message = "the order of a kernel comes first, `f:` or `c:`"
-            raise NotationError("E0182", message, span, f"{ORDER_HELP}: {EXAMPLE}")
         order = order_of(text, span)
         self.demand(":", "`:` after the order")
         return order

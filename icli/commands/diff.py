@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error
 from ilang.core.machine import MACHINES
-from ilang.core.pipeline import FINAL, GRADIENTS, STAGES, stages_of
+from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
 from ilang.core.record import replace
 from ilang.core.steps import RENAMED
 from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Option, Request
@@ -25,6 +25,8 @@ SAME, DIFFERENT, TROUBLE = 0, 1, 2
 """The statuses, those of ``diff``."""
 PARTS = {"formula": "formula", "work": "work", WRITTEN: "schedule"}
 """The parts that are compared beside stages; one is the schedule as ``i explain --schedule`` prints it."""
+CODE = "code"
+"""The part that is compared where no other one differs."""
 EMITTED = ("formula", "work", *(s for s in STAGES if s not in ("expanded", "extents")), *MACHINES)
 Difference = tuple[str, str, list[str]]
 """A part that differs: the definition, the stage, and lines as ``diff -u`` writes them."""
@@ -76,7 +78,7 @@ class _Side:
             parts = _parts(pipeline.explain_shaped(program.graph(), shaped, machine=machine))
             if stage is not None:
                 return {PARTS[stage]: parts[PARTS[stage]]}
-            return {**parts, "code": _code(shaped, self.target)}
+            return {**parts, CODE: _code(shaped, self.target)}
         if stage in MACHINES:
             return {stage: _code(shaped, stage)}
         if stage not in stages_of(machine):
@@ -135,11 +137,15 @@ def _differences(before: _Side, after: _Side, stage: str | None) -> Iterator[Dif
     several = len(pairs) > 1
     for first, second in pairs:
         texts = before.texts(first, first.name, stage), after.texts(second, first.name, stage)
+        differs = False
         for part in texts[0]:
+            if part == CODE and differs:
+                continue  # it follows from what was shown; `--emit c` compares it
             words = [first.name, part] if several else [part]
             names = [" ".join((side.title, *words)) for side in (before, after)]
             lines = _unified(texts[0][part], texts[1][part], *names)
             if lines:
+                differs = True
                 yield first.name, part, lines
 
 
@@ -152,7 +158,7 @@ def _parts(page: Explanation) -> dict[str, str]:
         "shapes": table([port_cells(port) for port in (*page.inputs, *page.outputs)]),
         "work": cost_text(page.cost),
         "schedule": schedule_text(page),
-        FINAL: page.loops,
+        "loops": "\n".join(f"{'  ' * each.depth}{each.text}" for each in page.running),
     }
 
 
@@ -194,7 +200,7 @@ def _painted(line: str) -> str:
 
 COMMAND = Command(
     "diff",
-    "Compare two programs: formula, shapes, work, schedule, loops, and C or CUDA.",
+    "Compare two programs: formula, shapes, work, schedule, loops; or C and CUDA, where only these differ.",
     run,
     (
         CommandOperand("program", "A", "program"),

@@ -30,7 +30,7 @@ def test_statuses_are_those_of_diff() -> None:
 def test_parts_that_are_equal_are_left_out() -> None:
     lines = i("diff", PLAIN, TILED).stdout.split("\n")
     heads = [line.rsplit(" ", 1)[1] for line in lines if line.startswith("--- ")]
-    assert heads == ["work", "schedule", "loops", "code"]
+    assert heads == ["work", "schedule", "loops"]
     assert next(line for line in lines if line.startswith("+++ ")) == f"+++ {TILED} work"
 
 

@@ -69,7 +69,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("sin(x)", "E0401", '`elementwise("f: x -> sin(x)")`'),
     ("np.linalg.norm(x)", "E0106", "`norm` along j is"),
     ("np.sort(x)", "E0106", 'einx.sort("... [c]")'),
-    ('elementwise("x -> sin(x)")', "E0182", "for example: `f: x[i,j]"),
+    ('elementwise("x -> sin(x)")', "E0182", "it comes first: `f: x -> x * x`"),
     # element types of other systems
     ("float32", "E0401", "write `f32`"),
     ("double", "E0401", "write `f64`"),
