@@ -201,7 +201,7 @@ class _NamedSteps:
         return self.step(program, shape, array)
 
     def indexed(self, array: Array, index: ast.expr) -> Array:
-        """Numbers in the place of axes: one expression for each."""
+        """Numbers and ranges in the place of axes: one expression for each."""
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         rank = len(array.shape)
         if rank < len(parts):
@@ -211,11 +211,20 @@ class _NamedSteps:
             if isinstance(part, ast.Slice) and not (part.lower or part.upper or part.step):
                 axis += 1
                 continue
+            letters = LETTERS[: len(shape)]
+            before, after = letters[:axis], letters[axis + 1 :]
+            if isinstance(part, ast.Slice):
+                first, count = _range(part, shape[axis])
+                window = (
+                    f"({first}+" * (first > 0) + "(" * (not first) + f"{letters[axis]}:{count})"
+                )
+                expressions.append(f"{before}{window}{after}~{letters}")
+                shape[axis] = count
+                axis += 1
+                continue
             at = _integer(part)
             if at is None or not -shape[axis] <= at < shape[axis]:
                 raise _Unknown
-            letters = LETTERS[: len(shape)]
-            before, after = letters[:axis], letters[axis + 1 :]
             expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
             del shape[axis]
         if not expressions:
@@ -317,6 +326,17 @@ def _axes(array: Array) -> str:
     if len(LETTERS) < len(array.shape):
         raise _Unknown
     return LETTERS[: len(array.shape)] or "."
+
+
+def _range(part: ast.Slice, extent: int) -> tuple[int, int]:
+    """The first element and the number of those that a slice takes. Raises: _Unknown (it takes none, or has a step)."""
+    ends = [None if each is None else _integer(each) for each in (part.lower, part.upper)]
+    if part.step is not None or (part.lower, part.upper).count(None) != ends.count(None):
+        raise _Unknown
+    first, stop, _ = slice(*ends).indices(extent)
+    if stop <= first:
+        raise _Unknown
+    return first, stop - first
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -189,6 +189,8 @@ def rows_of(name: str, text: str, words: bool = False) -> Rows:
             each.isascii() and (each.isdigit() or (words and each.isidentifier())) for each in sizes
         ):
             message = f"{text!r} is no shape for {name}"
+            if not words and all(each.isdecimal() or each.isidentifier() for each in sizes):
+                help_line = "sizes are numbers; leave the shape out, and each call brings its batch"
             raise DataError("E0752", message, help=help_line)
         for each in sizes:
             if each.isdigit() and not 0 <= int(each[:20]) < LARGEST_EXTENT:

@@ -133,6 +133,8 @@ class _EinsumReader(Symbols):
         help_line = (
             "axes are letters, digits and `_`; rows are divided by `|` and `->`, operands by `;`"
         )
+        if span.text() in ("(", "+"):
+            help_line = "windows are those of index expressions: `(i+k)*k~ik >> +ik~i`"
         return NotationError("E0140", message, span, help_line)
 
     def shape(self) -> ShapeSpec:

@@ -363,7 +363,7 @@ def _body(
         if error.code != "E0401" or word not in {each.name for each in parameters or ()}:
             raise
         message = f"`{word}` is an input, and combinators join components"
-        help_line = f"a body over the names of inputs is an application, `g({word})`, or a block, `{{ {word} }}`"
+        help_line = f"`I` is the inputs: `(I & f)`; their names are for `g({word})`, or a block, `{{ {word} }}`"
         raise ModuleError("E0401", message, error.span, help_line) from None
 
 

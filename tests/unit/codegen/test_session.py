@@ -766,6 +766,7 @@ def test_refusals_name_what_they_are_of(
     ("given", "code", "message"),
     [
         ({"shapes": {"q": "4|3"}}, "E0756", "step has no input q"),
+        ({"shapes": {"x": "n|3"}}, "E0752", "'n|3' is no shape for x"),
         ({"shapes": {"x": (4, 3)}}, "E0752", r"\(4, 3\) is no shape for x"),
         ({"shapes": {"x": f"|{2**62}"}}, "E0507", "below 2\\^62"),
         ({"shapes": {"x": f"|{2**70}"}}, "E0507", "below 2\\^62"),

@@ -166,6 +166,8 @@ def test_help_on_words(session: ReplSession) -> None:
         ("x'", "E0821", "`ij~ji x`"),
         ("z = x' @ x", "E0821", "`z = ik*kj~ijk >> +ijk~ij t1 x`"),
         ("del x", "E0821", "`:drop x`"),
+        ("y[1:]", "E0821", "`(1+i:2)~i y`"),
+        ("x[:1, -1]", "E0821", "`(i:1)j~ij >> i1~i x`"),
         ("z = zeros:2x2", "E0720", "write `[[0, 0], [0, 0]]`"),
         ("z = zeros:30x4", "E0720", "rand:30x4"),
     ],
