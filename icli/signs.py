@@ -47,20 +47,20 @@ BETWEEN_PROGRAMS = {
 }
 """Signs that most often stand between programs, and what to try of each."""
 TOPICS = {
-    "axis": "an axis is a direction of an array, as the rows of a matrix are; in `+ij~i` each letter is one\n"
+    "axis": "an axis is a direction of an array, as the rows of a matrix are; in `+ij~i` each letter is one; "
     "its extent, how many elements it has, comes from the arrays: `--shape 64x32`",
     "broadcast": "an input that lacks a letter is repeated along it: `ij+j~ij` adds a vector to each row",
-    "flops": "operations on floating-point numbers, counted in the formulas; with few of them a byte, memory is\n"
+    "flops": "operations on floating-point numbers, counted in the formulas; with few of them a byte, memory is "
     "slower than arithmetic",
     "bytes": "those that inputs and results have: each is read or written once at least",
     "kernel": "a loop nest that stores its result; what is `not stored` is computed where it is used",
-    "scratch": "memory beside inputs and results: copies that kernels read faster (scratch), and what one kernel\n"
+    "scratch": "memory beside inputs and results: copies that kernels read faster (scratch), and what one kernel "
     "leaves for another (intermediate storage); in C the caller gives both, as the workspace",
-    "tiles": "a tile is a block of the result that stays in registers while its terms are added up, so that each\n"
+    "tiles": "a tile is a block of the result that stays in registers while its terms are added up, so that each "
     "number that is read serves a whole row or column of it; docs/schedules.md builds one step by step",
     "vectors": "a processor computes with 4 to 16 numbers at once: `16 sums in vectors` are added up at the end",
     "cores": "`cores share i`: iterations of that loop are divided among them; results do not depend on it",
-    "schedule": "how loops run: their order, tiles, and what is copied; `ij~i | i:4 | i j i'` writes one\n"
+    "schedule": "how loops run: their order, tiles, and what is copied; `ij~i | i:4 | i j i'` writes one; "
     "`i explain PROGRAM --schedule` shows what was chosen, docs/schedules.md how to write it",
 }
 """Words of the pages that ``i explain`` prints."""
@@ -88,7 +88,10 @@ def word_page(word: str) -> Page | None:
     topic = next((each for each in TOPICS if each in topics), None)
     if topic is None:
         return None
-    return f"{topic}   {TOPICS[topic]}\n", {"word": topic, "text": TOPICS[topic]}
+    from textwrap import fill
+
+    shown = fill(TOPICS[topic], 76, initial_indent="  ", subsequent_indent="  ")
+    return f"{topic}\n\n{shown}\n", {"word": topic, "text": TOPICS[topic]}
 
 
 ARRAYS = (
