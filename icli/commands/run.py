@@ -41,6 +41,7 @@ def run(request: Request, screen: Screen) -> int:
     text, *operands = request.operands
     _refuse_twice(text, operands)
     program, name = open_program(text), request.one("--def")
+    _refuse_names(program, operands)
     _check_files(request, program, operands)
     functions = definitions.functions_of(program, name)
     if functions:
@@ -61,6 +62,18 @@ def _refuse_twice(text: str, operands: Sequence[str]) -> None:
     if text == "-" and any(re.fullmatch(r"(.*[=:])?-", each) for each in operands):
         message = "standard input is the program, and it cannot be an array as well"
         raise CommandError("E0829", message, help="name a file in the place of one `-`")
+
+
+def _refuse_names(program: Tree | Module, operands: Sequence[str]) -> None:
+    """Refuse a definition of the program where its first array belongs. Raises: CommandError E0818."""
+    from ilang.core.ir.syntax import Module
+
+    if isinstance(program, Module) and operands:
+        names = {each.name for each in program.definitions}
+        names |= {each.head.name for each in program.functions_and_routines()}
+        if operands[0] in names:
+            message = f"{operands[0]} is a definition, and an array belongs here"
+            raise CommandError("E0818", message, help=f"--def {operands[0]} runs it")
 
 
 def _component(

@@ -51,6 +51,7 @@ PROGRAM = "i~i"
         (("run", "ij>>0~ij", "rand:2x2"), "E0701", "`(I | 0) >> ij>>.~ij`"),
         (("run", "2 >> .~."), "E0701", "`(2) >> .~.`"),
         (("run", "model.i", "--def", "nett", "--load", "m.npz"), "E0808", ""),
+        (("run", "softmax.i", "x", "[1,2]"), "E0818", "--def x runs it"),
         (("run", "std", "[1,2]"), "E0401", '`einx.std("[...]")`'),
         (("run", "tensordot", "[1,2]"), "E0401", "`ik*kj~ijk >> +ijk~ij`"),
         (("run", "+ij~i | ij/i~ij", "rand:2x2"), "E0701", "`(I & +ij~i) >> ij/i~ij`"),
