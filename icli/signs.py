@@ -21,7 +21,6 @@ OTHERS: dict[str, tuple[tuple[str, str], ...]] = {
         ("~f", "exchanges the first two results of f"),
     ),
     ".": (("+i~.", "no axes: a single number"),),
-    "I": (("(I & +ij~i) >> ij/i~ij", "the input itself, beside what is computed from it"),),
     "@": (
         ("ij*@j~ij", "in the place of an input: the position along j, 0, 1, 2, ..."),
         ("b@vd~bd", "between two inputs: rows of the right one, by the indices in the left one"),
@@ -47,6 +46,7 @@ BETWEEN_PROGRAMS = {
 }
 """Signs that most often stand between programs, and what to try of each."""
 TOPICS = {
+    "I": "the inputs as they are, beside what is computed from them: `(I & +ij~i) >> ij/i~ij`",
     "axis": "an axis is a direction of an array, as the rows of a matrix are; in `+ij~i` each letter is one; "
     "its extent, how many elements it has, comes from the arrays: `--shape 64x32`",
     "broadcast": "an input that lacks a letter is repeated along it: `ij+j~ij` adds a vector to each row",
@@ -84,7 +84,7 @@ def word_page(word: str) -> Page | None:
     page = _word(word) or (_sign(NAMED[key]) if key in NAMED else None)
     if page is not None:
         return page
-    topics = {key, f"{key}s", key[:-1], key.removesuffix("ing"), key.replace("axes", "axis")}
+    topics = {word, key, f"{key}s", key[:-1], key.removesuffix("ing"), key.replace("axes", "axis")}
     topic = next((each for each in TOPICS if each in topics), None)
     if topic is None:
         return None
