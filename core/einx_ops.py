@@ -20,9 +20,8 @@ class EinxOp:
 
     ``meaning`` is a primitive of ``ops.PRIMITIVES`` of elementwise operations, the operator of a reduction or of what
     is stored, or the name of a body; those of kind ``map`` have a component as ``op``. ``arity`` counts the operands,
-    None where any is fine. ``options`` are parameters that are no sizes; those with a ``!`` must be given. To an
-    operation that is ``apart``, two axes in brackets are never one of their product: it counts them, or goes along
-    each.
+    None for any number. ``options`` are parameters that are no sizes; those with a ``!`` must be given. To one that is
+    ``apart``, two axes in brackets are never one of their product: it counts them, or goes along each.
     """
 
     name: str

@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ilang.core.machine import Kind, Machine
+from ilang.core.machine import Kind
 from ilang.core.record import record, replace
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
@@ -56,16 +56,15 @@ def verified(module: str, value: T) -> T:
     return value
 
 
-def check(module: str) -> Callable[[Any, Any], None]:
-    """The verifier in a module of ``core/check``, as a function of a value and of what it was made from."""
-    call = lazy(f"check.{module}", "verify")
-    return lambda value, _: call(value)
-
-
-def of_value(module: str, name: str) -> Callable[[Any, Machine], Any]:
-    """A function of one value as the ``run`` of a step: what it needs of a machine is in the value."""
+def of_value(module: str, name: str) -> Callable[[Any, Any], Any]:
+    """A function of one value as the ``run`` or ``verify`` of a step, which have two arguments."""
     call = lazy(module, name)
     return lambda value, _: call(value)
+
+
+def check(module: str) -> Callable[[Any, Any], Any]:
+    """The verifier in a module of ``core/check``, as a function of a value and of what it was made from."""
+    return of_value(f"check.{module}", "verify")
 
 
 graph_text: Callable[[Graph], str] = lazy("explain.graph", "graph_text")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ilang.core.build.settings import Setting
-from ilang.core.build.values import Computed, NumberTensor, Ruled, Tensor
+from ilang.core.build.values import Computed, Custom, NumberTensor, Tensor
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import ALL_AXES, ALONG
@@ -129,7 +129,7 @@ def _of_name(build: Functions, value: Tensor, name: str, scope: int, span: Span)
                     places.setdefault(place, axis.span)
         pointwise = isinstance(each, Computed) and each.logic == "pointwise"
         below = each.operands if pointwise and isinstance(each, Computed) else ()
-        below = (each.value,) if isinstance(each, Ruled) else below
+        below = (each.value,) if isinstance(each, Custom) else below
         todo += [(one, itself and not pointwise) for one in below if one not in seen]
         seen.update(below)
     if len(places) == 1:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.build.values import NumberTensor, Ruled, Stored, Tensor
+from ilang.core.build.values import Custom, NumberTensor, Stored, Tensor
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.operation import Logic
@@ -58,7 +58,7 @@ def custom(
     name = function.head.name
     if body.backward is None:
         pairs = tuple((each, each) for each in operands if not isinstance(each, NumberTensor))
-        return Ruled(result, None, pairs, True, name, False, span)
+        return Custom(result, None, pairs, True, name, False, span)
     cotangent = Stored("cotangent", f"d{name}", (None, None, None), None, None, None, span)
     values = {**slots, "v": result, "g": cotangent}
     backward = _Slots(build, body.logic, values, settings, name)
@@ -68,7 +68,7 @@ def custom(
         for operand, slot in zip(operands, ("g1", "g2", "g3"), strict=False)
         if slot in backward.values and not isinstance(operand, NumberTensor)
     )
-    return Ruled(result, cotangent, gradients, False, name, False, span)
+    return Custom(result, cotangent, gradients, False, name, False, span)
 
 
 def _repeated(

@@ -15,10 +15,10 @@ from ilang.core.build.tensor import placed
 from ilang.core.build.values import (
     ComponentCall,
     Computed,
+    Custom,
     Measured,
     NumberTensor,
     Output,
-    Ruled,
     Stored,
     Tensor,
     operands,
@@ -91,8 +91,8 @@ class Emission:
                 return self.add(o.Operation(given, *key, value.schedule))
             case Output():
                 return self._output(value)
-            case Ruled():
-                return self._ruled(value)
+            case Custom():
+                return self._custom(value)
             case _:
                 assert_never(value)
 
@@ -132,7 +132,7 @@ class Emission:
             self.alike(number, before, cell.name, self.nodes[number].span)
         self.latest[cell] = number
 
-    def _ruled(self, value: Ruled) -> int:
+    def _custom(self, value: Custom) -> int:
         """A value with a gradient of its own: a copy, for which that stands."""
         inner = self.latest[value.value]
         node = o.Operation((inner,), Operand(0), "+", "pointwise", value.name, value.span)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from ilang.core.build.values import Ruled, Stored, Tensor, flowing, operands
+from ilang.core.build.values import Custom, Stored, Tensor, flowing, operands
 from ilang.core.ir.graph import Assignment, Elementwise, Node, View
 from ilang.core.ir.graph import operands as graph_operands
 from ilang.core.ir.operation import Operation
@@ -35,7 +35,7 @@ def is_source(value: Tensor) -> bool:
     match value:
         case Stored():
             return value.kind == "parameter"
-        case Ruled():
+        case Custom():
             return value.tracked
         case _:
             return False

@@ -24,10 +24,10 @@ from ilang.core.build.tensor import Rows, literal_rows
 from ilang.core.build.values import (
     ComponentCall,
     Computed,
+    Custom,
     NumberTensor,
     Output,
     Owner,
-    Ruled,
     Stored,
     Tensor,
     constant,
@@ -80,7 +80,7 @@ class Functions(Configuration):
         self.called: list[tuple[int, str, Tensor, Span]] = []  # results of calls, alike
         self.strings: dict[int, dict[str, list[ast.Declared]]] = {}
         """The strings that each function declares, by its identity."""
-        self.untrained: dict[Stored, Ruled] = {}
+        self.untrained: dict[Stored, Custom] = {}
         self.integers: dict[
             Stored, str
         ] = {}  # types of inputs without one that integers are made of
@@ -241,7 +241,7 @@ class Functions(Configuration):
         value: Tensor = known
         if kept:
             # Tensors that runs give other values are not trained: nothing flows back to them.
-            rule = Ruled(known, None, (), False, term.name, False, term.span)
+            rule = Custom(known, None, (), False, term.name, False, term.span)
             value = self.untrained.setdefault(known, rule)
         frame.names.setdefault(term.name, value)
         return value
@@ -330,7 +330,7 @@ class Functions(Configuration):
                 return
         value = self.tensor(frame, term)
         frame.names[name] = value
-        if isinstance(value, Computed | Output | Ruled):
+        if isinstance(value, Computed | Output | Custom):
             self.bindings.append((len(self.active), name, value, term.span))
 
     def _owner(
@@ -427,7 +427,7 @@ class Functions(Configuration):
         for each in body.bindings:
             if isinstance(each, ast.StateUpdate):
                 value = self.parameter(frame, each.target)
-                assert isinstance(value, Ruled)
+                assert isinstance(value, Custom)
                 assert isinstance(value.value, Stored)
                 if value.value in self.next:
                     name = each.target.name

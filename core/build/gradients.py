@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.core.build.emission import Emission
 from ilang.core.build.flow import feeding, is_source, read_back, read_back_by
 from ilang.core.build.tensor import Rows
-from ilang.core.build.values import Computed, Output, Ruled, Stored, Tensor, name_of
+from ilang.core.build.values import Computed, Custom, Output, Stored, Tensor, name_of
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import operands
@@ -99,19 +99,19 @@ class Gradients:
         flowing = feeding([value])
         self.reached = set(flowing)
         for one in flowing:
-            if isinstance(one, Ruled) and one.refused and is_differentiable(one.value):
+            if isinstance(one, Custom) and one.refused and is_differentiable(one.value):
                 labels = [Label(one.span, "used here"), Label(each.span, "goes back through it")]
                 message = f"{one.name} has no gradient, and one is asked for"
                 help_line = "write it after the operation, `grad { g1 =+ g * ... }`, or use `stop_gradient(...)`"
                 raise MeaningError("E0261", message, one.span, help_line, labels)
-        self._unchanged(value, each)
+        self._refuse_changed(value, each)
         for tensor, cell in self.cells.items():
             if tensor in self.reached:
                 self.emission.latest.pop(cell, None)
         self.back = (of, [], each.span)
         self.emission.backward.append(self.back)
 
-    def _unchanged(self, value: Tensor, each: ast.TensorStatement) -> None:
+    def _refuse_changed(self, value: Tensor, each: ast.TensorStatement) -> None:
         """Refuse that what the way back reads has other values by now."""
         for tensor in feeding([value]):
             if isinstance(tensor, Computed):
@@ -141,7 +141,7 @@ class Gradients:
                 flows = [is_differentiable(each) for each in tensor.of.operands]
                 for n in read_back_by(self.emission.nodes, added, given, flows):
                     yield tensor.of.operands[n], given
-            case Ruled():
+            case Custom():
                 forward = dict.fromkeys(feeding([tensor.value], every=True))
                 rules = feeding([back for _, back in tensor.gradients], True, forward)
                 copies = {slot for slot, _ in tensor.gradients if _is_copy(slot)}
@@ -161,7 +161,7 @@ class Gradients:
             return number
         values = Computed((), Operand(0), "+", "pointwise", name_of(comes), None, span)
         self.emission.latest[values] = number
-        return self.emission.read(Ruled(values, None, (), False, name_of(comes), False, span))
+        return self.emission.read(Custom(values, None, (), False, name_of(comes), False, span))
 
 
 def _written(value: Tensor, span: Span) -> str:

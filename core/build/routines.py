@@ -20,7 +20,7 @@ from ilang.core.build.gradients import UNKNOWN, Gradients
 from ilang.core.build.logics import drops, has_places, logic_of
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
 from ilang.core.build.settings import Evaluation, Meaning
-from ilang.core.build.values import Computed, NumberTensor, Owner, Ruled, Stored, Tensor, name_of
+from ilang.core.build.values import Computed, Custom, NumberTensor, Owner, Stored, Tensor, name_of
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
@@ -239,7 +239,7 @@ class Routines(Functions):
         cell = self._target(frame, each.target)
         if is_sum_over_ranks(each):
             merged = self._merged(cell, whole=True, span=each.span)
-            number = self.needed(self._own(merged, each.span))
+            number = self.needed(self._copied(merged, each.span))
         else:
             comes, logic = self._right(frame, each)
             number = self._assigned(cell, each, comes, logic)
@@ -326,7 +326,7 @@ class Routines(Functions):
             one = [NumberTensor(1, each.span)] if each.accumulator == "**" else []
             value = self.pointwise(NEUTRAL[each.accumulator], [*one, comes], each.span)
         if is_fresh and not (partial and not each.fresh and cell in self.emission.latest):
-            return self.needed(self._own(value, each.span))
+            return self.needed(self._copied(value, each.span))
         number = self.needed(cell)  # a tensor keeps the values before
         before = Computed((cell,), Operand(0), "+", "pointwise", name_of(cell), None, each.span)
         self.emission.latest[before] = number
@@ -341,9 +341,9 @@ class Routines(Functions):
             value = self.pointwise(chosen, [mask, value, before], each.span)
         return self.needed(value)
 
-    def _own(self, value: Tensor, span: Span) -> Tensor:
+    def _copied(self, value: Tensor, span: Span) -> Tensor:
         """Values that nothing else keeps: a copy of what another tensor keeps, or of a number."""
-        if isinstance(value, Stored | NumberTensor | Ruled) or value in self.emission.latest:
+        if isinstance(value, Stored | NumberTensor | Custom) or value in self.emission.latest:
             return self.pointwise(Operand(0), [value], span)
         return value
 
@@ -357,7 +357,7 @@ class Routines(Functions):
         """
         data = [self.emission.first[each] for each in inputs]
         for cell, (value, span) in self.next.items():
-            number = self.needed(self._own(value, span))
+            number = self.needed(self._copied(value, span))
             if self.ranks != 1:
                 self.merges.check_kept(cell.name, number, data, span)
             self.emission.assign(cell, number)

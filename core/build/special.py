@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ilang.core.build.values import Measured, Ruled, Stored, Tensor
+from ilang.core.build.values import Custom, Measured, Stored, Tensor
 from ilang.core.diagnostic import MeaningError, counted
 from ilang.core.ir import functions as ast
 from ilang.core.ir.scalar import Apply, Operand
@@ -29,7 +29,7 @@ def special(build: Functions, frame: Evaluation, name: str, call: ast.Called) ->
             return build.operation(Operand(0), "+", "transpose", [value], span)
         case "stop_gradient" | "track":
             value = build.tensor(frame, arguments[0])
-            return Ruled(value, None, (), False, name, name == "track", span)
+            return Custom(value, None, (), False, name, name == "track", span)
         case "square":
             return _square(build, build.tensor(frame, arguments[0]), span)
         case "einmax":

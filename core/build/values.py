@@ -81,7 +81,7 @@ class Output:
 
 
 @entity
-class Ruled:
+class Custom:
     """A value with a gradient of its own.
 
     ``gradients`` pairs a value that it is computed from with what flows back to that, where ``cotangent`` flows back to
@@ -106,7 +106,7 @@ class Measured:
     span: Span
 
 
-Tensor = Stored | NumberTensor | Computed | Output | Ruled
+Tensor = Stored | NumberTensor | Computed | Output | Custom
 
 
 def constant(name: str, rows: Rows, values: object, span: Span) -> Stored:
@@ -123,7 +123,7 @@ def operands(value: Tensor) -> tuple[Tensor, ...]:
             return value.operands
         case Output():
             return value.of.operands
-        case Ruled():
+        case Custom():
             return (value.value,)
 
 
@@ -133,7 +133,7 @@ def flowing(value: Tensor) -> tuple[Tensor, ...]:
         case Computed():
             numbers = _differentiable(value.scalar)
             return tuple(each for n, each in enumerate(value.operands) if n in numbers)
-        case Ruled() if not value.tracked:
+        case Custom() if not value.tracked:
             return tuple(operand for operand, _ in value.gradients)
         case _:
             return operands(value)
@@ -163,7 +163,7 @@ def is_logical(scalar: Scalar) -> bool:
 def name_of(value: Tensor) -> str:
     """A tensor as messages call it."""
     match value:
-        case Stored() | Ruled():
+        case Stored() | Custom():
             return value.name
         case Computed():
             return value.text

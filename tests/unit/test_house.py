@@ -75,7 +75,7 @@ NO_NOUN = re.compile(
 BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])[\"')`]*\s+(?=[A-Z])")
 # Names of classes that several modules have: one concept of two texts or of two IRs, or the public name of one.
 SHARED_NAMES = {
-    *("Assignment", "Axis", "Einx", "Entry", "Expression"),
+    *("Assignment", "Axis", "Custom", "Einx", "Entry", "Expression"),
     *("Function", "Input", "Lookup", "Number", "Position", "Program", "Read", "Routine", "Setting"),
     *("SessionText", "SessionsText", "Tensor", "View"),
 }

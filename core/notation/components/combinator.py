@@ -219,7 +219,7 @@ class _Program:
         wired = reader.text.startswith((">>", "<<"), after, reader.end)
         known = word in TYPES or word in self.names
         if wired and known:
-            return self.named(word, reader.take(stop))
+            return _named(word, reader.take(stop))
         follows = reader.text[after] if after < reader.end else ""
         grouped = follows == "(" and is_affine(reader, after)
         if word == "i" and follows == "(" and not is_index(reader, after):
@@ -235,7 +235,7 @@ class _Program:
         if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
-            return self.named(word, reader.take(stop))
+            return _named(word, reader.take(stop))
         operated = follows == "~" or (bool(reader.operator(after)) and not wired)
         if word in LATER and not operated:
             raise no_component_word(word, reader.here())
@@ -269,11 +269,6 @@ class _Program:
                 reader.pos = start
                 raise self.unknown(word) from None
             raise
-
-    def named(self, word: str, span: Span) -> Tree:
-        if word == "I":
-            return Identity(span)
-        return Conversion(word, span) if word in TYPES else Name(word, span)
 
     def close_to(self, word: str, names: object) -> str | None:
         """The name most like a word, where names are listed."""
@@ -382,6 +377,12 @@ class _Program:
         reader.take(reader.pos + 1)
 
 
+def _named(word: str, span: Span) -> Tree:
+    if word == "I":
+        return Identity(span)
+    return Conversion(word, span) if word in TYPES else Name(word, span)
+
+
 def no_component_word(word: str, span: Span) -> NotationError:
     """The error for ``op`` or ``cd`` where a component belongs."""
     kind = "a tensor function" if word == "op" else "a routine"
@@ -445,12 +446,8 @@ def read_component(
     if word in QUOTED:
         return read_quoted(reader, definitions)
     span = reader.take(stop)
-    if word in definitions:
-        return Name(word, span)
-    if word in TYPES:
-        return Conversion(word, span)
-    if word == "I":
-        return Identity(span)
+    if word in definitions or word in TYPES or word == "I":
+        return _named(word, span)
     if word in LATER:
         raise no_component_word(word, span)
     raise unknown(word, span)
