@@ -52,9 +52,10 @@ def run(request: Request, screen: Screen) -> int:
         components = [name for name in names if name not in heads]
         return _with_sessions(request, screen, module, chosen, components)
     target = request.one("--target") or "c"
-    if request.has("--config"):
-        message = "--config is for tensor functions and routines, and none is built"
-        raise CommandError("E0827", message, help="name one: --def step")
+    for option in ("--config", "--load"):
+        if request.has(option):
+            message = f"{option} is for tensor functions and routines, and none is built"
+            raise CommandError("E0827", message, help="name one: --def step")
     graphs = [subject.graph for subject in subjects(module, request.all("--def"))]
     inputs = {graph.name: input_names(graph) for graph in graphs}
     shapes = fixed_shapes(named_shapes(request.all("--shape"), inputs), graphs)
@@ -142,6 +143,7 @@ def _with_sessions(
     from ilang.codegen.project.exported_names import prefix_of, renamed
     from ilang.codegen.project.render import exported_component
     from ilang.codegen.project.sessions import exported, solved
+    from ilang.codegen.project.trained import trained
     from ilang.codegen.session.model import Model
 
     target = request.one("--target") or "c"
@@ -163,6 +165,9 @@ def _with_sessions(
         lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config)),
     )
     functions, sessions = exported(definitions, MACHINES[target], prefix)
+    checkpoint = request.one("--load")
+    if checkpoint is not None:
+        sessions = trained(sessions, checkpoint)
     renames = [*renamed(functions), *(pair for each in sessions for pair in each.renamed)]
     functions += [function for each in sessions for function in each.functions()]
     alone = [
@@ -230,6 +235,12 @@ COMMAND = Command(
             "NAME=VALUE",
             "Set a value after the `;` of an `op` or `cd`: lr=0.1,hid=64; repeat for several",
             many=True,
+        ),
+        Option(
+            ("--load",),
+            "FILE",
+            "Put the parameters and state of a checkpoint into the project: it begins with them",
+            "array",
         ),
     ),
 )

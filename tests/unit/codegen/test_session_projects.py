@@ -124,6 +124,33 @@ def made(folder: Path, *words: str) -> str:
     return done.stdout
 
 
+def test_a_project_begins_with_a_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own test compares what it begins with; state is there where the file has it."""
+    text, definition, shapes = PROGRAMS["momentum"]
+    file, values = tmp_path / "model.i", tmp_path / "trained.safetensors"
+    file.write_text(text, encoding="utf-8")
+    session = load(file).session(definition, shapes, seed=4)
+    draw = np.random.default_rng(0)
+    for _ in range(3):
+        session(draw.standard_normal((4, 3), np.float32), draw.standard_normal((4, 2), np.float32))
+    session.save(values)
+    words = [word for each, shape in shapes.items() for word in ("--shape", f"{each}={shape}")]
+    command = ["build", str(file), "--def", definition, *words, "-o", str(tmp_path / "out")]
+    assert main([*command, "--load", str(values)]) == 0
+    source = (tmp_path / "out/model.c").read_text("ascii")
+    arrays = [*session.parameters.values(), *session.state.values()]
+    tables = re.findall(r"_values_of_\w+\[\] = \{(.*?)\};", source, re.DOTALL)
+    stored = [[float(word.strip(" \nf")) for word in table.split(",")] for table in tables]
+    assert sorted(stored) == sorted(array.reshape(-1).tolist() for array in arrays)
+    assert "3 runs: ok" in made(tmp_path / "out", "test", "CFLAGS=-O1")
+    capsys.readouterr()
+    other = [each.replace("|3", "|5") for each in command]
+    assert main([*other, "--load", str(values)]) == 1
+    assert "E0754" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_project_passes_its_test_without_a_warning(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
