@@ -139,11 +139,14 @@ def _mismatch(
     if isinstance(graph.nodes[value], Input) and "gives" not in (one[2], other[2]):
         name = graph.input_name(graph.inputs.index(value))
         message = f"{name} is read with rank {one[0]} and with rank {other[0]}"
+        help_line = "an input has one rank; use two inputs, or pair with |"
+        if "is written with" in (one[2], other[2]):
+            help_line = "inputs are taken in the order of the head; `(f)(y, x)` takes them in another one"
         return ShapeError(
             "E0502",
             message,
             other[1],
-            "an input has one rank; use two inputs, or pair with |",
+            help_line,
             labels,
         )
     gives, reads = (one, other) if one[2] == "gives" else (other, one)
