@@ -375,10 +375,17 @@ def _spelled(given: Sequence[Any]) -> tuple[str, list[Any]]:
             f"a specification is a text, not {type(given[0]).__name__}",
             help='write it in quotes: einsum("ij,jk->ik", x, y)',
         )
+    if isinstance(given[-1], str):
+        message = "the specification stands after the arrays, and einsum takes it before them"
+        raise DataTypeError("E0716", message, help=LAST_HELP)
     pairs = len(given) // 2
     terms = [_listed(given[2 * n + 1]) for n in range(pairs)]
     result = f"->{_listed(given[-1])}" if len(given) % 2 else ""
     return ",".join(terms) + result, [given[2 * n] for n in range(pairs)]
+
+
+LAST_HELP = 'write einsum("ij,jk->ik", x, y), or ilang.einops.einsum(x, y, "i j, j k -> i k")'
+"""Help where a specification comes last."""
 
 
 def _listed(axes: Any) -> str:

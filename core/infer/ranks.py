@@ -141,7 +141,9 @@ def _mismatch(
         message = f"{name} is read with rank {one[0]} and with rank {other[0]}"
         help_line = "an input has one rank; use two inputs, or pair with |"
         if "is written with" in (one[2], other[2]):
-            help_line = "inputs are taken in the order of the head; `(f)(y, x)` takes them in another one"
+            help_line = (
+                "inputs are taken in the order of the head; `(f)(y, x)` takes them in another one"
+            )
         return ShapeError(
             "E0502",
             message,

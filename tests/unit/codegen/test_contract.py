@@ -242,3 +242,11 @@ def test_classes_of_errors() -> None:
         if isinstance(kind, type) and issubclass(kind, Error):
             ours = kind in (Error, ilang.ToolError, ilang.InternalError, ilang.CommandError)
             assert ours != issubclass(kind, ValueError | TypeError)
+
+
+def test_a_specification_after_the_arrays_is_told_where_it_belongs() -> None:
+    x = np.ones((2, 2))
+    with pytest.raises(DataTypeError) as caught:
+        einsum(x, x, "i j, j k -> i k")
+    assert caught.value.code == "E0716"
+    assert "ilang.einops.einsum" in (caught.value.help or "")

@@ -12,7 +12,7 @@ import pytest
 from ilang import einsum, i
 from ilang.core.diagnostic import Error
 from ilang.core.notation.guidance import POINTWISE, PROGRAMS, REDUCTIONS, named, specification
-from ilang.core.pipeline import graph_of, infer, text_component
+from ilang.core.pipeline import graph_of, infer, module_graph, text_component
 from tests.unit.notation.refusal import module
 
 SUGGESTED = re.compile("`([^`]*~[^`]*)`")
@@ -241,3 +241,17 @@ def test_a_file_that_uses_a_library_is_told_what_is_wrong_below() -> None:
         module("use std\nm(x[n,k]) = +ij/j~i\n")
     assert caught.value.code == "E0104"
     assert "an expression has one operator" in (caught.value.help or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("softmax(x[m,n]) = softmax\n", "E0403", "give it another name"),
+        ("rows(t[v,d], ids: i64[n]) = n@vd~nd\n", "E0502", "in the order of the head"),
+    ],
+)
+def test_names_and_orders_that_are_taken(text: str, code: str, said: str) -> None:
+    with pytest.raises(Error) as caught:
+        infer(module_graph(module(text), text.partition("(")[0]))
+    assert caught.value.code == code
+    assert said in (caught.value.help or "")
