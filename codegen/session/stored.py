@@ -55,6 +55,11 @@ class Arrays(MutableMapping[str, "Array"]):
 
     # -- by callers --------------------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        """The arrays by path, with their types and shapes."""
+        words = [f"{t.path}: {t.dtype}{[*t.shape.memory()]}" for t in self.tensors.values()]
+        return f"<{', '.join(words) or 'no arrays'}>"
+
     def __getitem__(self, path: str) -> Array:
         """The values, those of now: no run writes into this array. Raises DataError (E0753): there is no such path."""
         self._check(path)

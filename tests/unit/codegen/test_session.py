@@ -914,3 +914,11 @@ def test_what_is_no_path_is_refused(module: Any, given: Any) -> None:
         with pytest.raises(Error) as caught:
             work(given)
         assert (caught.value.code, bool(caught.value.help)) == (code, True)
+
+
+def test_arrays_of_a_session_show_their_shapes(tmp_path: Path) -> None:
+    file = tmp_path / "m.i"
+    file.write_text('op f(x) = "w" * x + "b" 2', "utf-8")
+    session = load(file).session("f", {"x": "4|3"})
+    assert repr(session.parameters) == "<w: f32[2, 3], b: f32[2]>"
+    assert repr(session.state) == "<no arrays>"
