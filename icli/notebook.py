@@ -99,14 +99,19 @@ class NotebookCells:
         display(notebook_page(page))
 
     def _take_arrays(self, text: str) -> None:
-        """Know the arrays of the notebook whose names stand in a text."""
+        """Know the arrays and tensors of the notebook whose names stand in a text. Raises DataError E0702, E0703."""
         from numpy import ndarray
+
+        from ilang.codegen.call.arguments import supported_array
 
         names: dict[str, Any] = self.shell.user_ns
         for word in WORD.findall(text):
             value = names.get(word)
-            if isinstance(value, ndarray) and word not in self.session.texts:
-                self.session.arrays[word] = value
+            is_array = isinstance(value, ndarray) or (
+                hasattr(type(value), "__array__") and 0 < getattr(value, "ndim", 0)
+            )
+            if is_array and word not in self.session.texts:
+                self.session.arrays[word] = supported_array(word, value)
 
     def _give_names(self, before: dict[str, Any]) -> None:
         """Bind what a cell has bound in the notebook."""

@@ -130,6 +130,23 @@ def test_a_cell(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     assert "[1. 3.]" in capsys.readouterr().out
 
 
+class Tensor:
+    """What NumPy reads, of another library."""
+
+    ndim = 2
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return X.astype(np.float16)
+
+
+def test_tensors_are_known_by_their_names(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.user_ns |= {"t": Tensor(), "n": np.int64(3)}
+    shell.magics["i"][1]("y = +ij~i t")
+    np.testing.assert_array_equal(shell.user_ns["y"], X.sum(1))
+    assert isinstance(shell.user_ns["t"], Tensor)
+    assert "y  2  f32" in capsys.readouterr().out
+
+
 def test_a_cell_that_shows_a_page(shell: Shell) -> None:
     shell.magics["i"][1]("", "+ij~i")
     assert [type(each).__name__ for each in shell.shown] == ["ComponentExplanation"]
