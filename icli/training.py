@@ -146,7 +146,9 @@ class Training:
             raise DataError(
                 "E0763", message, help="--debug-nan finds the expression where it appears first"
             )
-        node = session.first_not_finite(batch, *before)
+        from ilang.codegen.session.session import first_not_finite
+
+        node = first_not_finite(session, batch, *before)
         if node is None:
             help_line = "the reference evaluator, with another order of additions, gives a number"
             raise DataError("E0763", message, help=help_line)

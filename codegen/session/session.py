@@ -68,11 +68,11 @@ if TYPE_CHECKING:
 
 STATE = "state."
 """Stands before the paths of state in checkpoints."""
-KNOWN_LATER = ("parameters", "state", "config", "_inputs", "_solved")
+KNOWN_LATER = ("parameters", "state", "config", "inputs", "_solved")
 """Attributes of a session whose shapes are known: before, its first run has to bring them."""
 LASTING = ("parameter", "state")
 """The roles of results that take the place of what a run has read."""
-SHAPED = ("_options", "_solved", "_constants", "_inputs", "_bound")
+SHAPED = ("_options", "_solved", "_constants", "inputs", "_bound")
 """Attributes of a session that are of one set of shapes."""
 SHAPES_KEPT = 16
 """The sets of shapes of earlier runs that a session has at hand."""
@@ -85,6 +85,8 @@ class Session:
     """
 
     lock: _thread.RLock
+    inputs: Mapping[str, LastingTensor]
+    """The inputs of a run: name, shape and element type."""
 
     def __init__(self, model: Model, options: Options, lock: _thread.RLock | None = None) -> None:
         """Infer every shape; the first run compiles. ``lock`` is that of the session whose place this one will take.
@@ -121,7 +123,7 @@ class Session:
             raise AttributeError(f"a session has no {name}")
 
     def _open(self, options: Options) -> None:
-        """Infer every shape, and have arrays of them."""
+        """Infer every shape, and have arrays of them: with initial values, or those of another session."""
         self._options = options
         self._solved = SolvedDefinition(self._model, options)
         solved = self._solved
@@ -132,19 +134,8 @@ class Session:
             for kind, noun in (("parameter", "parameter"), ("declared", "state"))
         )
         self._constants = solved.constants()
-        self._begin(options)
-        self._inputs = [tensor for _, tensor in solved.cells("input")]
-
-    def __repr__(self) -> str:
-        """The definition of the session, and the arrays that it keeps."""
-        if self.__dict__.get("_waits") is not None:
-            return f"<Session {self._options.name}: shapes come with the first run>"
-        kept = counted(len(self.parameters), "parameter")
-        return f"<Session {self._options.name}: {kept}, {counted(self.runs, 'run')}, {self._options.target}>"
-
-    def _begin(self, options: Options) -> None:
-        """Initial values, or those of another session."""
-        solved, given = self._solved, options.parameters
+        self.inputs = {tensor.path: tensor for _, tensor in solved.cells("input")}
+        given = options.parameters
         others: Mapping[str, str] = {}
         if isinstance(given, Session):
             others = matched(list(self.parameters), list(given.parameters))
@@ -161,16 +152,18 @@ class Session:
         elif not isinstance(given, Session | None):
             message = f"parameters are those of a session, or arrays by path, not {shown(given)}"
             raise DataError("E0756", message, help="parameters=s, or parameters={'w': array}")
-        self._clear()
+        _clear(self.state)
         self.parameters.replaced.clear()
         self.state.replaced.clear()
 
-    # -- running -----------------------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        """The definition of the session, and the arrays that it keeps."""
+        if self.__dict__.get("_waits") is not None:
+            return f"<Session {self._options.name}: shapes come with the first run>"
+        kept = counted(len(self.parameters), "parameter")
+        return f"<Session {self._options.name}: {kept}, {counted(self.runs, 'run')}, {self._options.target}>"
 
-    @property
-    def inputs(self) -> Mapping[str, LastingTensor]:
-        """The inputs of a run: name, shape and element type."""
-        return {tensor.path: tensor for tensor in self._inputs}
+    # -- running -----------------------------------------------------------------------------------------------------
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -220,38 +213,33 @@ class Session:
             DataError: E0742 (an input is missing), E0754 (an array of another shape), E0756 (no such input).
         """
         if named or len(arrays) != len(self._names):
-            arrays = self._in_order(arrays, named)
+            arrays = _in_order(self._options.name, self._names, arrays, named)
         with self.lock:
-            returned = self._once(arrays)
+            bound = self._bound
+            if bound is None or not bound.fits(arrays):
+                self._fit(arrays)
+                self._follow(arrays)
+                arrays = tuple(map(_input, self.inputs.values(), arrays))
+                for note in self.loss_notes():
+                    warnings.warn(str(note), LossWarning, stacklevel=3)
+                if self._bound is None:
+                    lasting = self.parameters, self.state
+                    self._bound = BoundRun(self._solved, lasting, self._fixed, self._options)
+                bound = self._bound
+            try:
+                returned = bound.run(arrays)
+            except DataError as error:
+                raise self._placed(error, arrays) from None
+            if bound.shared:
+                with signals_held():
+                    for path in reversed(bound.shared):
+                        self.parameters.put(path, returned.pop())
+                    self._count(bound)
+            else:
+                self._count(bound)
         if not returned:
             return None
         return returned[0] if len(returned) == 1 else tuple(returned)
-
-    def _once(self, arrays: Sequence[Any]) -> list[Array]:
-        """One run, as no other thread runs; what is returned."""
-        bound = self._bound
-        if bound is None or not bound.fits(arrays):
-            self._fit(arrays)
-            self._follow(arrays)
-            arrays = tuple(map(_input, self._inputs, arrays))
-            for note in self.loss_notes():
-                warnings.warn(str(note), LossWarning, stacklevel=4)
-            if self._bound is None:
-                lasting = self.parameters, self.state
-                self._bound = BoundRun(self._solved, lasting, self._fixed, self._options)
-            bound = self._bound
-        try:
-            fresh = bound.run(arrays)
-        except DataError as error:
-            raise self._placed(error, arrays) from None
-        if not bound.shared:
-            self._count(bound)
-            return fresh
-        with signals_held():
-            for path in reversed(bound.shared):
-                self.parameters.put(path, fresh.pop())
-            self._count(bound)
-        return fresh
 
     def _count(self, bound: BoundRun) -> None:
         """Let a run count: arrays that last change sides."""
@@ -270,11 +258,12 @@ class Session:
         Raises:
             Error: shapes that do not agree. DataError: E0742, E0756 (as for a run).
         """
-        given = self._in_order(arrays, named)
+        given = _in_order(self._options.name, self._names, arrays, named)
         with self.lock:
             self._fit(given)
 
     def _fit(self, arrays: Sequence[Any]) -> None:
+        """As ``fit``, for arrays in order; what was replaced before stays, or raises DataError E0754."""
         options, unread = self._options, self._unread
         if self._bound is not None or len(options.shapes) == len(self._names):
             return
@@ -287,8 +276,12 @@ class Session:
             options = replace(options, config={**options.config, **self.config})
             other = Session(self._model, options, self.lock)
             if self.parameters.lends:
-                self._keep_lent(other)
-            other._take_values(self)
+                _check_alike(self.parameters, other.parameters)
+                other.parameters = self.parameters
+            for now, old in ((other.parameters, self.parameters), (other.state, self.state)):
+                for path in old.replaced:
+                    if not now.is_shared(path):
+                        now[path] = old.now(path)
         else:
             other = Session(self._model, options, self.lock)
         if unread is not None:
@@ -315,7 +308,7 @@ class Session:
                 forms = [(each.path, each.shape.memory()) for each in solved.tensors(kind)]
                 if forms != [(path, t.shape.memory()) for path, t in kept.tensors.items()]:
                     return
-            inputs = [tensor for _, tensor in solved.cells("input")]
+            inputs = {tensor.path: tensor for _, tensor in solved.cells("input")}
             known = dict(
                 zip(SHAPED, (options, solved, solved.constants(), inputs, None), strict=True)
             )
@@ -326,60 +319,6 @@ class Session:
         if len(self._of_shapes) > SHAPES_KEPT:
             del self._of_shapes[next(iter(self._of_shapes))]
         vars(self).update(known)
-
-    def _keep_lent(self, other: Session) -> None:
-        """Leave parameters that further sessions share where they are, for a session of other inputs.
-
-        Raises:
-            DataError: E0754 (the inputs give them another shape).
-        """
-        for path, tensor in self.parameters.tensors.items():
-            now, asked = tensor.shape.memory(), other.parameters.tensors[path].shape.memory()
-            if now != asked:
-                message = f"{path} has shape {now} and is shared, and these inputs give it {asked}"
-                raise DataError(
-                    "E0754", message, help='give shapes first: session(..., {"x": "32|4"})'
-                )
-        other.parameters = self.parameters
-
-    def _take_values(self, before: Session) -> None:
-        """Have the parameters and the state that were replaced in a session of other shapes.
-
-        Raises:
-            DataError: E0754 (they have other extents here).
-        """
-        for now, old in ((self.parameters, before.parameters), (self.state, before.state)):
-            for path in old.replaced:
-                if not now.is_shared(path):
-                    now[path] = old.now(path)
-
-    def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """An array for each input, in the order of the head."""
-        names = self._names
-        if len(named) == len(names) and not arrays:
-            try:
-                return tuple(map(named.__getitem__, names))
-            except KeyError:
-                pass  # what is wrong with it is told below
-        name = self._options.name
-        if len(names) < len(arrays):
-            message = f"{name} takes {counted(len(names), 'array')}, and {len(arrays)} are given"
-            raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
-        by_name = {**dict(zip(names, arrays, strict=False)), **named}
-        for number, each in enumerate(names[: len(arrays)]):
-            if each in named:
-                message = f"the input {each} of {name} is given by name, and in order as array {number + 1}"
-                raise DataError("E0756", message, help="give each input once")
-        for each in by_name:
-            if each not in names:
-                hint = did_you_mean(each, names, f"its inputs are {', '.join(names)}")
-                raise DataError("E0756", f"{name} has no input {each}", help=hint)
-        for each in names:
-            if each not in by_name:
-                message = f"the input {each} of {name} has no array"
-                help_line = f"arrays are given in order, or by name: {', '.join(names)}"
-                raise DataError("E0742", message, help=help_line)
-        return tuple(by_name[each] for each in names)
 
     def _fixed(self, cell: Stored) -> Array:
         """The array of configuration, or of a constant."""
@@ -417,27 +356,6 @@ class Session:
         hint = f"did you mean {guess}? " if guess else ""
         raise DataError("E0757", f"no run gives {path}", help=hint + keep)
 
-    def first_not_finite(
-        self, given: Mapping[str, Any], parameters: Mapping[str, Any], state: Mapping[str, Any]
-    ) -> Node | None:
-        """The first expression of a run that gives a NaN, or else an infinity, of operands that have none.
-
-        Args:
-            given: inputs by name.
-            parameters: their values when the run began.
-            state: the same.
-        """
-        shaped, values = self._evaluated(
-            {"input": given, "parameter": parameters, "declared": state}
-        )
-        for is_wrong in (np.isnan, np.isinf):
-            wrong = [bool(is_wrong(value).any()) for value in values]
-            nodes: tuple[Node, ...] = shaped.nodes
-            for number, node in enumerate(nodes):
-                if wrong[number] and not any(wrong[each] for each in sources(node)):
-                    return node
-        return None
-
     def _placed(self, error: DataError, given: Sequence[Array]) -> DataError:
         """An error of a run; of an element that is no index, with its place, which compiled code does not tell."""
         if error.code != OUT_OF_RANGE or self._options.ranks is not None:
@@ -446,12 +364,12 @@ class Session:
         state = {path: self.state.now(path) for path in self.state}
         inputs = dict(zip(self._names, given, strict=True))
         try:
-            self._evaluated({"input": inputs, "parameter": kept, "declared": state})
+            self.evaluated({"input": inputs, "parameter": kept, "declared": state})
         except DataError as placed:
             return placed if placed.code == OUT_OF_RANGE else error
         return error
 
-    def _evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
+    def evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
         """A run by the evaluator, and the value of each node."""
         from ilang.core.reference import values_of
 
@@ -523,41 +441,111 @@ class Session:
         parameters = {
             path: a for path, a in checkpoint.arrays.items() if not path.startswith(STATE)
         }
-        chosen = [self._taken(self.parameters, parameters, name)]
+        chosen = [_taken(self.parameters, parameters, name)]
         if state and self.state:
-            chosen.append(self._taken(self.state, state, name))
+            chosen.append(_taken(self.state, state, name))
         runs = checkpoint.notes.get("runs", "")
         with self.lock, signals_held():
             for arrays, values in zip((self.parameters, self.state), chosen, strict=False):
                 for each, array in values.items():
                     arrays.put(each, array)
             if len(chosen) == 1:
-                self._clear()
+                _clear(self.state)
             self.runs = int(runs) if runs.isdecimal() else 0
 
-    @staticmethod
-    def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str, Array]:
-        """The given arrays that take the place of others, each of the right shape and type."""
-        places = matched(list(arrays), list(given), source)
-        for path, place in places.items():
-            tensor, array = arrays.tensors[path], given[place]
-            if NUMPY_TYPES[tensor.dtype] != array.dtype:
-                given_dtype = SUPPORTED.get(array.dtype, array.dtype)
-                message = f"{path} is {tensor.dtype} in this session, and {given_dtype} in {source}"
-                raise DataError(
-                    "E0758",
-                    message,
-                    help=f"convert it: array.astype('{NUMPY_TYPES[tensor.dtype]}')",
-                )
-        return {
-            path: fitted(path, given[place], arrays.tensors[path]) for path, place in places.items()
-        }
 
-    def _clear(self) -> None:
-        """State begins with zeros."""
-        for path, tensor in self.state.tensors.items():
-            with fitting(f"the values of {path}", tensor.space()):
-                self.state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
+def _check_alike(lent: Arrays, asked: Arrays) -> None:
+    """Refuse that parameters which further sessions share have other shapes for other inputs.
+
+    Raises:
+        DataError: E0754.
+    """
+    for path, tensor in lent.tensors.items():
+        now, other = tensor.shape.memory(), asked.tensors[path].shape.memory()
+        if now != other:
+            message = f"{path} has shape {now} and is shared, and these inputs give it {other}"
+            help_line = 'give shapes first: session(..., {"x": "32|4"})'
+            raise DataError("E0754", message, help=help_line)
+
+
+def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str, Array]:
+    """The given arrays that take the place of others, each of the right shape and type."""
+    places = matched(list(arrays), list(given), source)
+    for path, place in places.items():
+        tensor, array = arrays.tensors[path], given[place]
+        if NUMPY_TYPES[tensor.dtype] != array.dtype:
+            given_dtype = SUPPORTED.get(array.dtype, array.dtype)
+            message = f"{path} is {tensor.dtype} in this session, and {given_dtype} in {source}"
+            raise DataError(
+                "E0758",
+                message,
+                help=f"convert it: array.astype('{NUMPY_TYPES[tensor.dtype]}')",
+            )
+    return {
+        path: fitted(path, given[place], arrays.tensors[path]) for path, place in places.items()
+    }
+
+
+def _clear(state: Arrays) -> None:
+    """State begins with zeros."""
+    for path, tensor in state.tensors.items():
+        with fitting(f"the values of {path}", tensor.space()):
+            state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
+
+
+def first_not_finite(
+    session: Session,
+    given: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    state: Mapping[str, Any],
+) -> Node | None:
+    """The first expression of a run that gives a NaN, or else an infinity, of operands that have none.
+
+    Args:
+        session: of the run.
+        given: inputs by name.
+        parameters: their values when the run began.
+        state: the same.
+    """
+    shaped, values = session.evaluated({"input": given, "parameter": parameters, "declared": state})
+    for is_wrong in (np.isnan, np.isinf):
+        wrong = [bool(is_wrong(value).any()) for value in values]
+        nodes: tuple[Node, ...] = shaped.nodes
+        for number, node in enumerate(nodes):
+            if wrong[number] and not any(wrong[each] for each in sources(node)):
+                return node
+    return None
+
+
+def _in_order(
+    name: str, names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """An array for each input of a definition, in the order of the head."""
+    if len(named) == len(names) and not arrays:
+        try:
+            return tuple(map(named.__getitem__, names))
+        except KeyError:
+            pass  # what is wrong with it is told below
+    if len(names) < len(arrays):
+        message = f"{name} takes {counted(len(names), 'array')}, and {len(arrays)} are given"
+        raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
+    by_name = {**dict(zip(names, arrays, strict=False)), **named}
+    for number, each in enumerate(names[: len(arrays)]):
+        if each in named:
+            message = (
+                f"the input {each} of {name} is given by name, and in order as array {number + 1}"
+            )
+            raise DataError("E0756", message, help="give each input once")
+    for each in by_name:
+        if each not in names:
+            hint = did_you_mean(each, names, f"its inputs are {', '.join(names)}")
+            raise DataError("E0756", f"{name} has no input {each}", help=hint)
+    for each in names:
+        if each not in by_name:
+            message = f"the input {each} of {name} has no array"
+            help_line = f"arrays are given in order, or by name: {', '.join(names)}"
+            raise DataError("E0742", message, help=help_line)
+    return tuple(by_name[each] for each in names)
 
 
 def _input(tensor: LastingTensor, values: Any) -> Array:
