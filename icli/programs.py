@@ -202,11 +202,6 @@ def several(names: Sequence[str]) -> CommandError:
     )
 
 
-def input_names(graph: Graph) -> list[str]:
-    """The names of the inputs of a component, in order."""
-    return [graph.input_name(number) for number in range(len(graph.inputs))]
-
-
 def graph_shapes(
     graph: Graph, pairs: Sequence[tuple[str, str]]
 ) -> tuple[tuple[int, ...], ...] | None:
@@ -218,7 +213,7 @@ def graph_shapes(
         return None
     from ilang.icli.shapes import parse_shape, shapes_by_name, wrong_count
 
-    inputs = input_names(graph)
+    inputs = graph.input_names()
     owner = "the program" if graph.name == UNNAMED else graph.name
     extents = {shape: parse_shape(shape) for _, shape in pairs}
     given = shapes_by_name(pairs, inputs, owner)
@@ -240,5 +235,5 @@ def all_shapes(
     from ilang.icli.shapes import check_names, written_shapes
 
     pairs = written_shapes(options)
-    check_names(pairs, [name for graph in graphs for name in input_names(graph)])
+    check_names(pairs, [name for graph in graphs for name in graph.input_names()])
     return all_of(graphs, lambda graph: (graph, graph_shapes(graph, pairs)))

@@ -287,7 +287,7 @@ def shapes_at_hand(session: ReplSession, graph: Graph) -> tuple[Shapes | None, s
     """Shapes to explain a component with, and the arrays they come from."""
     from ilang.icli.shapes import parse_shape
 
-    inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
+    inputs = graph.input_names()
     if session.shapes is not None and len(session.shapes) == len(inputs):
         return session.shapes, ""
     rows = session.calls.rows

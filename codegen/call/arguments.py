@@ -69,7 +69,7 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
         DataError: E0701 (number of arrays), E0702 (not an array), E0703 (element type), E0704 (masked), E0705 (a Python
             number that its type cannot hold).
     """
-    names = [graph.input_name(n) for n in range(len(graph.inputs))]
+    names = graph.input_names()
     if len(given) != len(names):
         raise _wrong_count(graph, names, len(given))
     arrays_given = [
@@ -482,7 +482,7 @@ def _dtype(name: str, dtype: Any) -> str:
 def check_shape_count(graph: Graph, count: int, noun: str = "shape") -> None:
     """Raise DataError (E0701) unless there is a shape, or ``what`` is named, per input."""
     if count != len(graph.inputs):
-        names = [graph.input_name(n) for n in range(len(graph.inputs))]
+        names = graph.input_names()
         given = counted(count, noun)
         raise DataError(
             "E0701",

@@ -8,6 +8,7 @@ goes straight to compiled code.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, overload
 
 from ilang.codegen.call.threads import THREADS
@@ -174,7 +175,9 @@ class Component(DescribedProgram):
         Raises:
             DataError: E0773, at the first call: no array of the program has such an extent.
         """
-        return type(self)(self.program.opened(names or None))
+        program = copy(self.program)
+        program.keep_open(names or None)
+        return type(self)(program)
 
     def versions(self) -> tuple[Version, ...]:
         """The programs compiled for calls: types and shapes of the inputs, open extents by name."""

@@ -33,7 +33,7 @@ def ends_of(program: ComponentProgram) -> tuple[tuple[End, ...], tuple[End, ...]
     types = [written.get(value) for value in graph.inputs]
     shaped = _shaped_alone(program, None)
     if shaped is None:
-        inputs = zip(program.input_names(), types, strict=True)
+        inputs = zip(program.graph().input_names(), types, strict=True)
         return (
             tuple(End(name, dtype, None) for name, dtype in inputs),
             tuple(End(name, None, None) for name in program.output_names()),
@@ -46,7 +46,7 @@ def ends_of(program: ComponentProgram) -> tuple[tuple[End, ...], tuple[End, ...]
         for n, tensor in enumerate(shaped.tensors[value] for value in shaped.outputs)
     ]
     return (
-        _ends(program.input_names(), types, shaped, shaped.inputs),
+        _ends(program.graph().input_names(), types, shaped, shaped.inputs),
         _ends(program.output_names(), results, shaped, shaped.outputs),
     )
 

@@ -30,7 +30,9 @@ def gradient_of(program: ComponentProgram, wrt: object, values: bool) -> Gradien
     Raises:
         DataError: E0716 (wrt names no input).
     """
-    return GradientProgram(_differentiable(program), _chosen(wrt, program.input_names()), values)
+    return GradientProgram(
+        _differentiable(program), _chosen(wrt, program.graph().input_names()), values
+    )
 
 
 def tangent_of(program: ComponentProgram, wrt: object) -> TangentProgram:
@@ -39,7 +41,7 @@ def tangent_of(program: ComponentProgram, wrt: object) -> TangentProgram:
     Raises:
         DataError: E0716 (wrt names no input).
     """
-    return TangentProgram(_differentiable(program), _chosen(wrt, program.input_names()))
+    return TangentProgram(_differentiable(program), _chosen(wrt, program.graph().input_names()))
 
 
 def _differentiable(program: ComponentProgram) -> ComponentProgram:
@@ -119,7 +121,9 @@ class DerivedProgram(ComponentProgram):
         if self._graph is None:
             graph = self._of.graph()
             span = graph.nodes[0].span
-            nodes = tuple(Input(name, span) for name in (*self._of.input_names(), *self._more))
+            nodes = tuple(
+                Input(name, span) for name in (*self._of.graph().input_names(), *self._more)
+            )
             self._graph = Graph(f"{graph.name}_derived", nodes, tuple(range(len(nodes))), ())
         return self._graph
 
@@ -190,7 +194,7 @@ class GradientProgram(DerivedProgram):
 
     def __init__(self, of: ComponentProgram, wrt: tuple[int, ...], values: bool) -> None:
         """``wrt`` are positions of inputs; ``values``: the outputs come first."""
-        names, results = of.input_names(), of.output_names()
+        names, results = of.graph().input_names(), of.output_names()
         gradients = [f"d{names[n]}" for n in wrt]
         outputs = [*results, *gradients] if values else gradients
         super().__init__(of, wrt, [f"d{name}" for name in results], outputs)
@@ -206,14 +210,14 @@ class GradientProgram(DerivedProgram):
 
     def placed(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arrays of a call in order; cotangents may be left out, all of them."""
-        names = self._of.input_names()
+        names = self._of.graph().input_names()
         if len(arrays) + len(named) == len(names) and named.keys() <= set(names):
             return self._of.placed(arrays, named)
         return super().placed(arrays, named)
 
     def completed(self, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The inputs and the cotangents; without cotangents, ones of the shapes and types of the outputs."""
-        names = self._of.input_names()
+        names = self._of.graph().input_names()
         if len(arrays) != len(names):
             return arrays
         import numpy as np
@@ -244,7 +248,7 @@ class TangentProgram(DerivedProgram):
 
     def __init__(self, of: ComponentProgram, wrt: tuple[int, ...]) -> None:
         """``wrt`` are positions of inputs; the tangents of others are zero."""
-        names, results = of.input_names(), of.output_names()
+        names, results = of.graph().input_names(), of.output_names()
         outputs = [*results, *(f"t{name}" for name in results)]
         super().__init__(of, wrt, [f"t{names[n]}" for n in wrt], outputs)
 

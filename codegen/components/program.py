@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.dispatch import RunnableProgram
@@ -20,7 +19,6 @@ from ilang.core.record import replace
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Self
 
     from ilang.codegen.call.specialization import Specialization
     from ilang.codegen.call.versions import Version
@@ -83,11 +81,6 @@ class ComponentProgram(RunnableProgram):
         del shapes  # most programs are for all
         return self
 
-    def input_names(self) -> list[str]:
-        """The names of inputs."""
-        graph = self.graph()
-        return [graph.input_name(n) for n in range(len(graph.inputs))]
-
     def output_names(self) -> list[str]:
         """The names of results."""
         graph = self.graph()
@@ -117,16 +110,11 @@ class ComponentProgram(RunnableProgram):
         graph = graph if name is None else replace(graph, name=name)
         return write_project([graph], folder, self.text(), graph.name, shapes)
 
-    def __repr__(self) -> str:
-        """The text where it is short, and how many inputs and outputs there are."""
-        ends = f"{_number(self.wires.inputs, 'input')}, {_number(self.wires.outputs, 'output')}"
-        return f"<Component {self.shown()}: {ends}>"
-
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def names_in_calls(self) -> list[str]:
         """The names by which a call may give arrays."""
-        return self.input_names()
+        return self.graph().input_names()
 
     def placed(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arrays of a call in order, of which some are given by name."""
@@ -146,20 +134,12 @@ class ComponentProgram(RunnableProgram):
         from ilang.codegen.call import arguments
 
         graph = self.graph()
-        try:
-            arrays = arguments.checked_arrays(graph, given)
-        except DataError as error:
-            raise self._explained(error, len(given)) from None
+        arrays = arguments.checked_arrays(graph, given)
         types, shapes = arguments.types_of(arrays), [array.shape for array in arrays]
         with pipeline.orders_suggested(graph, shapes):
             shaped = self.inferred(types, tuple(map(len, shapes)))
             extents = pipeline.fit(shaped, shapes)
         return self._compiled.of(shaped, types, shapes, extents), arrays, extents
-
-    def _explained(self, error: DataError, given: int) -> DataError:
-        """A refusal of arrays; where their number is wrong, with what was meant."""
-        del given  # told by what the program is written as
-        return error
 
     def placed_error(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
         """An error of a call; of an element that is no index, with its place, which compiled code does not tell.
@@ -176,12 +156,6 @@ class ComponentProgram(RunnableProgram):
         except DataError as other:
             return other if other.code == OUT_OF_RANGE else error
         return error
-
-    def opened(self, names: Collection[str] | None) -> Self:
-        """A copy for which extents of these names stay open; None: all of them."""
-        program = copy(self)
-        program.keep_open(names)
-        return program
 
     def keep_open(self, names: Collection[str] | None) -> None:
         """Take note, before the first call, of which extents stay open."""
@@ -264,13 +238,26 @@ class WrittenProgram(ComponentProgram):
         """The tree, and what its names mean."""
         return self._tree, self._definitions
 
-    def _explained(self, error: DataError, given: int) -> DataError:
-        from ilang.codegen.components.arity_mismatch import arity_help
+    def fitting(
+        self, given: Sequence[Any], on_device: Collection[int] = ()
+    ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
+        """As of any program; where the number of arrays is wrong, the error has what was meant."""
+        try:
+            return super().fitting(given, on_device)
+        except DataError as error:
+            if error.code != "E0701":
+                raise
+            from ilang.codegen.components.arity_mismatch import arity_help
 
-        hint = arity_help(self._tree, self._definitions, given) if error.code == "E0701" else None
-        if hint is None:
-            return error
-        return DataError(error.code, error.message, error.span, hint)
+            hint = arity_help(self._tree, self._definitions, len(given))
+            if hint is None:
+                raise
+            raise DataError(error.code, error.message, error.span, hint) from None
+
+    def __repr__(self) -> str:
+        """The text where it is short, and how many inputs and outputs there are."""
+        ends = f"{_number(self.wires.inputs, 'input')}, {_number(self.wires.outputs, 'output')}"
+        return f"<Component {self.shown()}: {ends}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its tree; compiled again where it is loaded."""

@@ -46,7 +46,7 @@ class Driver:
 
     def __init__(self) -> None:
         """Load the driver and ask for a GPU. Raises ToolError E0923: there is none."""
-        self._native = _library()
+        self.native = _library()
         count = np.zeros(1, np.int32)
         self._ask("cuInit", 0)
         self._ask("cuDeviceGetCount", count)
@@ -56,7 +56,7 @@ class Driver:
     def _ask(self, name: str, *arguments: Any) -> None:
         """Call a function without which there is no GPU. Raises ToolError E0923 where it fails."""
         try:
-            status = self._native.call(name, *arguments)
+            status = self.native.call(name, *arguments)
         except AttributeError:
             raise _no_gpu(f"the driver of NVIDIA has no {name}") from None
         if status:
@@ -80,8 +80,8 @@ class Driver:
     @cached_property
     def _switch(self) -> tuple[Callable[..., int], int, Callable[..., int], Any]:
         """The function that makes a context the current one, that of the GPU, and the function that leaves it."""
-        push = self._native.function("cuCtxPushCurrent_v2", "w")
-        pop = self._native.function("cuCtxPopCurrent_v2", "P")
+        push = self.native.function("cuCtxPushCurrent_v2", "w")
+        pop = self.native.function("cuCtxPopCurrent_v2", "P")
         return push, self._context.address, pop, argument(np.zeros(1, np.uintp))
 
     def within(self, run: Callable[[], int]) -> int:
@@ -95,92 +95,57 @@ class Driver:
         finally:
             pop(box)
 
-    def _call(self, name: str, *arguments: Any) -> int:
+    def call(self, name: str, *arguments: Any) -> int:
         """Call a function in the context of the GPU; its status."""
-        return self.within(lambda: int(self._native.call(name, *arguments)))
+        return self.within(lambda: int(self.native.call(name, *arguments)))
 
-    def _new(self, name: str, *arguments: Any) -> tuple[int, int]:
+    def new(self, name: str, *arguments: Any) -> tuple[int, int]:
         """Call a function that writes an address before it reads its arguments: its status, and the address."""
         box = np.zeros(1, np.uintp)
-        return self._call(name, box, *arguments), int(box[0])
+        return self.call(name, box, *arguments), int(box[0])
 
     def allocate(self, count: int) -> tuple[int, int]:
         """The status, and the address of so many bytes."""
-        return self._new("cuMemAlloc_v2", np.uint64(count))
+        return self.new("cuMemAlloc_v2", np.uint64(count))
 
     def free(self, address: int) -> int:
         """Give memory back."""
-        return self._call("cuMemFree_v2", Address(address))
+        return self.call("cuMemFree_v2", Address(address))
 
     def write(self, address: int, array: Any, stream: int) -> int:
         """Copy a contiguous array to the device, and wait for that."""
         size = np.uint64(array.nbytes)
         copy = ("cuMemcpyHtoDAsync_v2", Address(address), array, size, Address(stream))
-        return self._call(*copy) or self.wait(stream)
+        return self.call(*copy) or self.wait(stream)
 
     def read(self, address: int, array: Any, stream: int) -> int:
         """Copy from the device into a contiguous array, and wait for that."""
         size = np.uint64(array.nbytes)
         copy = ("cuMemcpyDtoHAsync_v2", array, Address(address), size, Address(stream))
-        return self._call(*copy) or self.wait(stream)
+        return self.call(*copy) or self.wait(stream)
 
     def clear(self, address: int, count: int, stream: int) -> int:
         """Enqueue that so many bytes become 0, in the context of the GPU."""
-        return int(self._native.function("cuMemsetD8Async", "wiww")(address, 0, count, stream))
+        return int(self.native.function("cuMemsetD8Async", "wiww")(address, 0, count, stream))
 
     def wait(self, stream: int) -> int:
         """Wait for all that a stream has to do."""
-        return self._call("cuStreamSynchronize", Address(stream))
+        return self.call("cuStreamSynchronize", Address(stream))
 
     def order(self, first: int, then: int) -> int:
         """Let a stream wait for what another one has to do now."""
-        status, event = self._new("cuEventCreate", WITHOUT_TIME)
+        status, event = self.new("cuEventCreate", WITHOUT_TIME)
         if status:
             return status
-        status = self._call("cuEventRecord", Address(event), Address(first))
-        status = status or self._call("cuStreamWaitEvent", Address(then), Address(event), 0)
-        self._call("cuEventDestroy_v2", Address(event))
+        status = self.call("cuEventRecord", Address(event), Address(first))
+        status = status or self.call("cuStreamWaitEvent", Address(then), Address(event), 0)
+        self.call("cuEventDestroy_v2", Address(event))
         return status
-
-    def can_record(self) -> bool:
-        """Whether the driver makes graphs of what is enqueued."""
-        return self._native.has("cuStreamBeginCapture_v2")
-
-    def stream(self) -> tuple[int, int]:
-        """The status, and a new stream, which does not wait for the default one."""
-        return self._new("cuStreamCreate", APART)
-
-    def end_stream(self, stream: int) -> int:
-        """Give a stream back, once it has nothing to do."""
-        return self._call("cuStreamDestroy_v2", Address(stream))
-
-    def record(self, stream: int) -> int:
-        """From now on, record what this thread enqueues on a stream, in place of doing it."""
-        return self._call("cuStreamBeginCapture_v2", Address(stream), OF_THREAD)
-
-    def recorded(self, stream: int) -> tuple[int, int]:
-        """The status, and what was recorded of a stream, as a graph that can be launched."""
-        box = np.zeros(1, np.uintp)
-        status = self._call("cuStreamEndCapture", Address(stream), box)
-        if status:
-            return status, 0
-        graph = Address(int(box[0]))
-        status, launched = self._new("cuGraphInstantiateWithFlags", graph, np.uint64(0))
-        return self._call("cuGraphDestroy", graph) or status, launched
-
-    def launch(self, graph: int, stream: int) -> int:
-        """Enqueue all that a graph has."""
-        function = self._native.function("cuGraphLaunch", "ww")
-        return self.within(lambda: function(graph, stream))
-
-    def end_graph(self, graph: int) -> int:
-        """Give a graph back."""
-        return self._call("cuGraphExecDestroy", Address(graph))
 
     def holds(self, address: int) -> bool:
         """Whether an address is memory of the GPU, and of nothing else."""
         box = np.zeros(1, np.int32)
-        function, at = self._native.function("cuPointerGetAttribute", "Piw"), argument(box)
+        function, at = self.native.function("cuPointerGetAttribute", "Piw"), argument(box)
 
         def asked(attribute: int) -> int | None:
             return None if function(at, attribute, address) else int(box[0])
@@ -194,18 +159,18 @@ class Driver:
     def error(self, status: int) -> str:
         """The meaning of a status."""
         box = np.zeros(1, np.uintp)
-        if self._native.call("cuGetErrorString", status, box):
+        if self.native.call("cuGetErrorString", status, box):
             return "unknown error"
-        return self._native.text_at(int(box[0]))
+        return self.native.text_at(int(box[0]))
 
     def module(self, code: bytes) -> tuple[int, int]:
         """The status, and a handle of kernels in machine code."""
-        return self._new("cuModuleLoadData", np.frombuffer(code, np.uint8))
+        return self.new("cuModuleLoadData", np.frombuffer(code, np.uint8))
 
     def kernel(self, module: int, name: str) -> tuple[int, int]:
         """The status, and a handle of a kernel by the name that the machine code has for it."""
         text = np.frombuffer(name.encode() + b"\0", np.uint8)
-        return self._new("cuModuleGetFunction", Address(module), text)
+        return self.new("cuModuleGetFunction", Address(module), text)
 
     def starter(
         self, kernel: int, grid: Sequence[int], block: Sequence[int], slots: Array
@@ -215,13 +180,57 @@ class Driver:
         ``slots`` are its arguments when that is called, of 8 bytes each: a narrower one is read at its start.
         """
         places = slots.ctypes.data + slots.itemsize * np.arange(len(slots), dtype=np.uintp)
-        launch = self._native.function("cuLaunchKernel", "wiiiiiiiwPw")
+        launch = self.native.function("cuLaunchKernel", "wiiiiiiiwPw")
         shape, pointers = (*grid, *block, 0), argument(places)
 
         def start(stream: int) -> int:
             return int(launch(kernel, *shape, stream, pointers, 0))
 
         return start
+
+
+class StreamRecorder:
+    """Streams of the driver apart from the default one, and graphs of what is enqueued on them."""
+
+    def __init__(self, driver: Driver) -> None:
+        """For the GPU of a driver that makes graphs."""
+        self.driver = driver
+
+    def stream(self) -> tuple[int, int]:
+        """The status, and a new stream, which does not wait for the default one."""
+        return self.driver.new("cuStreamCreate", APART)
+
+    def end_stream(self, stream: int) -> int:
+        """Give a stream back, once it has nothing to do."""
+        return self.driver.call("cuStreamDestroy_v2", Address(stream))
+
+    def record(self, stream: int) -> int:
+        """From now on, record what this thread enqueues on a stream, in place of doing it."""
+        return self.driver.call("cuStreamBeginCapture_v2", Address(stream), OF_THREAD)
+
+    def recorded(self, stream: int) -> tuple[int, int]:
+        """The status, and what was recorded of a stream, as a graph that can be launched."""
+        box = np.zeros(1, np.uintp)
+        status = self.driver.call("cuStreamEndCapture", Address(stream), box)
+        if status:
+            return status, 0
+        graph = Address(int(box[0]))
+        status, launched = self.driver.new("cuGraphInstantiateWithFlags", graph, np.uint64(0))
+        return self.driver.call("cuGraphDestroy", graph) or status, launched
+
+    def launch(self, graph: int, stream: int) -> int:
+        """Enqueue all that a graph has."""
+        function = self.driver.native.function("cuGraphLaunch", "ww")
+        return self.driver.within(lambda: function(graph, stream))
+
+    def end_graph(self, graph: int) -> int:
+        """Give a graph back."""
+        return self.driver.call("cuGraphExecDestroy", Address(graph))
+
+
+def recorder_of(driver: Driver) -> StreamRecorder | None:
+    """The recorder of a driver; None where it makes no graphs."""
+    return StreamRecorder(driver) if driver.native.has("cuStreamBeginCapture_v2") else None
 
 
 def _library() -> Native:

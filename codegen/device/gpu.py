@@ -12,7 +12,7 @@ from ilang.codegen.compile.packages import Package
 from ilang.codegen.compile.toolchain import Recipe
 from ilang.codegen.device import nvrtc
 from ilang.codegen.device.device import Device, LibraryRuntime
-from ilang.codegen.device.driver import EMULATE, Driver
+from ilang.codegen.device.driver import EMULATE, Driver, recorder_of
 from ilang.codegen.device.executable import DeviceSource, LibraryProgram, Within, at_once
 from ilang.codegen.device.launched_program import (
     CompiledKernels,
@@ -102,7 +102,7 @@ def gpu() -> Device:
     """
     driver = Driver()
     device = _device(driver)
-    device.recorder = driver if driver.can_record() else None
+    device.recorder = recorder_of(driver)
     return device
 
 

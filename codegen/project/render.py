@@ -190,7 +190,7 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
                 )
                 raise ShapeError("E0507", message, None, f"give {name} another shape")
     shaped = infer(graph, ranks=offered)
-    names = [graph.input_name(n) for n in range(len(graph.inputs))]
+    names = graph.input_names()
     shaped = replace(shaped, sizes=tuple(_with_extent(size, given, names) for size in shaped.sizes))
     if any(size.is_argument() for size in shaped.sizes):
         return shaped

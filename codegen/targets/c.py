@@ -164,21 +164,19 @@ class _Emission:
             yield ""
 
     def _kernels(self) -> Iterator[str]:
-        for kernel, functions in zip(self.program.kernels, self.kernels, strict=True):
-            yield from self._kernel(kernel, functions)
-
-    def _kernel(self, kernel: ir.Kernel, functions: KernelFunctions) -> Iterator[str]:
-        for loop, outline in outlined(kernel.body):
-            loops = list(_nest(loop, outline.loops))
-            body = functions.marked(self._range(loops, functions), loops[0])
-            yield from indented(functions.function(outline, loops, body))
-        assert kernel.outline is not None
-        yield "/*"
-        yield " * each expression and its schedule: tiles | order of loops"
-        yield from (comment(f" * {line}") for line in dict.fromkeys(kernel.comments))
-        yield " */"
-        body = self._block(kernel.body, functions)
-        yield from indented(functions.function(kernel.outline, (), body))
+        for functions in self.kernels:
+            kernel = functions.kernel
+            for loop, outline in outlined(kernel.body):
+                loops = list(_nest(loop, outline.loops))
+                body = functions.marked(self._range(loops, functions), loops[0])
+                yield from indented(functions.function(outline, loops, body))
+            assert kernel.outline is not None
+            yield "/*"
+            yield " * each expression and its schedule: tiles | order of loops"
+            yield from (comment(f" * {line}") for line in dict.fromkeys(kernel.comments))
+            yield " */"
+            body = self._block(kernel.body, functions)
+            yield from indented(functions.function(kernel.outline, (), body))
 
     def _block(self, body: Sequence[ir.Statement], functions: KernelFunctions) -> Iterator[str]:
         for s in body:

@@ -295,7 +295,7 @@ class Functions(Configuration):
                 return [_primitive(self, frame, name, term)]
         graph = self.component(term.component)
         given = self.arguments(frame, term.arguments)
-        names = [graph.input_name(number) for number in range(len(graph.inputs))]
+        names = graph.input_names()
         words = given_for(names, [each.span.text() for each in term.arguments])
         return self._outputs(graph, given, term.span, words)
 

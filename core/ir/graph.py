@@ -375,3 +375,7 @@ class Graph:
         """The name of input ``number`` in messages: its written name, or ``in0``, ``in1``, ..."""
         node = self.nodes[self.inputs[number]]
         return node.name if isinstance(node, Input | Terminal) and node.name else f"in{number}"
+
+    def input_names(self) -> list[str]:
+        """The names of all inputs, in order."""
+        return [self.input_name(number) for number in range(len(self.inputs))]

@@ -10,7 +10,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
 from ilang.icli.command import SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.definitions import config_of, heads_of, rows_given, settings_of, used_in
-from ilang.icli.programs import all_of, input_names, is_file, subjects
+from ilang.icli.programs import all_of, is_file, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import named_shapes, parse_shape
 
@@ -57,7 +57,7 @@ def run(request: Request, screen: Screen) -> int:
             message = f"{option} is for tensor functions and routines, and none is built"
             raise CommandError("E0827", message, help="name one: --def step")
     graphs = [subject.graph for subject in subjects(module, request.all("--def"))]
-    inputs = {graph.name: input_names(graph) for graph in graphs}
+    inputs = {graph.name: graph.input_names() for graph in graphs}
     shapes = fixed_shapes(named_shapes(request.all("--shape"), inputs), graphs)
 
     from pathlib import Path
@@ -154,7 +154,7 @@ def _with_sessions(
         for head in heads
     }
     with_rows = {name for names in inputs.values() for name in names}
-    inputs |= {graph.name: input_names(graph) for graph in graphs}
+    inputs |= {graph.name: graph.input_names() for graph in graphs}
     given = named_shapes(request.all("--shape"), inputs)
     shapes = fixed_shapes({name: given[name] for name in given.keys() - with_rows}, graphs)
     rows = {name: rows_given(name, given[name], words=True) for name in given.keys() & with_rows}
@@ -200,7 +200,7 @@ def fixed_shapes(shapes: Mapping[str, str], graphs: Sequence[Graph]) -> dict[str
 
     Raises: CommandError E0810.
     """
-    known = {name for graph in graphs for name in input_names(graph)}
+    known = {name for graph in graphs for name in graph.input_names()}
     return {name: parse_shape(text) for name, text in shapes.items() if name in known}
 
 

@@ -26,7 +26,7 @@ from ilang.icli.definitions import (
     used_in,
 )
 from ilang.icli.folders import one_or_files
-from ilang.icli.programs import defined, expressed, input_names, open_program, subjects
+from ilang.icli.programs import defined, expressed, open_program, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import named_shapes, parse_shape
 
@@ -114,7 +114,7 @@ def _shapes(program: Tree | Module, options: Sequence[str]) -> dict[str, str]:
         inputs = {name: [each.name for each in head.tensors] for name, head in heads.items()}
     with suppress(Error):  # which is told where its definition is checked
         if not isinstance(program, Module) or program.definitions:
-            inputs |= {each.graph.name: input_names(each.graph) for each in subjects(program)}
+            inputs |= {each.graph.name: each.graph.input_names() for each in subjects(program)}
     return named_shapes(options, inputs)
 
 
@@ -206,10 +206,10 @@ def _checked(graph: Graph, is_part: bool, target: str, shapes: Shapes) -> Checke
     from ilang.codegen.project.checking import check_schedules
     from ilang.core.explain.page import ends_of
 
-    fixed = {name: parse_shape(shapes[name]) for name in input_names(graph) if name in shapes}
+    fixed = {name: parse_shape(shapes[name]) for name in graph.input_names() if name in shapes}
     line, shaped = describe(graph, is_part, target, fixed)
     if shaped is None:
-        names = [{"name": name, "dtype": None, "shape": None} for name in input_names(graph)]
+        names = [{"name": name, "dtype": None, "shape": None} for name in graph.input_names()]
         return line, {}, {"inputs": names}
     schedule = check_schedules(shaped)
     report: dict[str, ScheduleCheck | CudaCheck] = (
@@ -258,7 +258,7 @@ def describe(
     except ShapeError as error:
         if error.code != "E0508":
             raise
-        inputs = (graph.input_name(number) for number in range(len(graph.inputs)))
+        inputs = graph.input_names()
         return f"{graph.name}({', '.join(inputs)}) of any rank", None
     try:
         if has_schedules(shaped):

@@ -59,7 +59,7 @@ def _positions(graph: Graph, names: Sequence[str]) -> list[int]:
 
     Raises: CommandError E0823.
     """
-    inputs = [graph.input_name(n) for n in range(len(graph.inputs))]
+    inputs = graph.input_names()
     for name in names:
         if name not in inputs:
             help_line = did_you_mean(name, inputs, f"inputs are {', '.join(inputs)}")

@@ -85,7 +85,7 @@ def _component(
 
     graph, threads = subject.graph, threads_of(request)
     form_of(request, len(graph.outputs))
-    inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
+    inputs = graph.input_names()
     arrays = arrays_of(subject.written_dtypes(), in_order(inputs, operands))
     answer: Any = subject.component()(*arrays, target=target, threads=threads)
     answers = answer if isinstance(answer, tuple) else (answer,)

@@ -142,7 +142,7 @@ def _runner(module: Module, name: str | None, target: str) -> Callable[[Example]
         return call
     subject = one_subject(module, name)
     graph, component = subject.graph, subject.component()
-    inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
+    inputs = graph.input_names()
 
     def apply(example: Example) -> Results:
         answer: Any = component(*example.arrays(inputs, subject.written_dtypes()), target=target)

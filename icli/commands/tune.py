@@ -23,7 +23,7 @@ from ilang.icli.command import (
     target_of,
     whole_number,
 )
-from ilang.icli.programs import all_shapes, input_names, is_file, one_subject, open_program
+from ilang.icli.programs import all_shapes, is_file, one_subject, open_program
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import wrong_count
 
@@ -81,7 +81,7 @@ def _extents(graph: Graph) -> Sequence[Sequence[int]]:
 
     shaped = infer(graph)
     shapes = [[shaped.sizes[n].fixed for n in shaped.tensors[each].dims] for each in shaped.inputs]
-    names = input_names(graph)
+    names = graph.input_names()
     missing = [name for name, shape in zip(names, shapes, strict=True) if None in shape]
     if missing:
         raise wrong_count(f"gives none for {', '.join(missing[:20])}", names, "the program")
