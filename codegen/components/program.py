@@ -238,21 +238,14 @@ class WrittenProgram(ComponentProgram):
         """The tree, and what its names mean."""
         return self._tree, self._definitions
 
-    def fitting(
-        self, given: Sequence[Any], on_device: Collection[int] = ()
-    ) -> tuple[Specialization, list[Any], tuple[int, ...]]:
-        """As of any program; where the number of arrays is wrong, the error has what was meant."""
-        try:
-            return super().fitting(given, on_device)
-        except DataError as error:
-            if error.code != "E0701":
-                raise
-            from ilang.codegen.components.arity_mismatch import arity_help
+    def placed_error(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
+        """An error of a call; where the number of arrays is wrong, with what was meant."""
+        if error.code != "E0701":
+            return super().placed_error(error, given, target)
+        from ilang.codegen.components.arity_mismatch import arity_help
 
-            hint = arity_help(self._tree, self._definitions, len(given))
-            if hint is None:
-                raise
-            raise DataError(error.code, error.message, error.span, hint) from None
+        hint = arity_help(self._tree, self._definitions, len(given))
+        return error if hint is None else DataError(error.code, error.message, error.span, hint)
 
     def __repr__(self) -> str:
         """The text where it is short, and how many inputs and outputs there are."""

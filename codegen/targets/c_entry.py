@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets import c_variants
@@ -131,6 +131,8 @@ class Entry:
 
     formulas: Mapping[str, Operator] = FORMULAS
     """The spellings of the operations that sizes follow from."""
+    added = "add({}, {})"
+    """A C call that adds to a number of bytes, false if they do not fit."""
     zeros = "{0}"
     """The initializer of a struct whose members are all 0."""
 
@@ -142,6 +144,11 @@ class Entry:
         self.has_variants = has_variants
         self.name = function_identifier(host.program.name)
         self.spelling = Spelling(host.program, None)
+        self.manner = "STRAIGHT " if host.is_long() else ""
+        """The specifiers of the functions that are as long as the program."""
+        self.fields = ["size_t scratch, scratch_bytes, total;"]
+        """The last fields of a layout."""
+        self.marks_bytes = product((str(host.marks), "sizeof(int)"))
 
     def lines(self) -> Iterator[str]:
         """All three functions."""
@@ -151,20 +158,20 @@ class Entry:
     def layout(self) -> Iterator[str]:
         """The layout of the workspace, and the declarations of the variants of the function."""
         yield from self._plan()
+        work = (
+            f"size_t {self.name}_work(const {self.name}_sizes *sizes)",
+            "{",
+            f"{INDENT}{self.name}_layout plan = {self.zeros};",
+            f"{INDENT}if (sizes == NULL) return SIZE_MAX;",
+            f"{INDENT}return {self.name}_plan(sizes, &plan) ? plan.total : SIZE_MAX;",
+            "}",
+        )
         if self.has_variants:
             more = status_lines(self.name, statuses(self.program))
-            yield from c_variants.once((*self._work(), "", *more))
+            yield from c_variants.once((*work, "", *more))
             yield from c_variants.declared(self.name)
         else:
-            yield from (*self._work(), "")
-
-    def _work(self) -> Iterator[str]:
-        yield f"size_t {self.name}_work(const {self.name}_sizes *sizes)"
-        yield "{"
-        yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
-        yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"
-        yield f"{INDENT}return {self.name}_plan(sizes, &plan) ? plan.total : SIZE_MAX;"
-        yield "}"
+            yield from (*work, "")
 
     def _plan(self) -> Iterator[str]:
         table, host = self.host.in_table(), self.host
@@ -173,14 +180,14 @@ class Entry:
         if table:
             yield f"{INDENT}size_t bytes[{len(table)}];"
         yield from (f"{INDENT}size_t at_{self._array(n)};" for n in host.temporaries)
-        yield from self._fields()
+        yield from (f"{INDENT}{each}" for each in self.fields)
         yield f"}} {self.name}_layout;"
         yield ""
         yield "/* fill in the layout; 0 if an extent does not fit */"
         head = (
             f"static int {self.name}_plan(const {self.name}_sizes *sizes, {self.name}_layout *plan)"
         )
-        yield self._manner() + head
+        yield self.manner + head
         yield "{"
         yield from self._checks()
         for position, number in enumerate(table):
@@ -189,48 +196,28 @@ class Entry:
             yield f"{INDENT}size_t bytes = 0;"
         for number in host.temporaries:
             yield f"{INDENT}plan->at_{self._array(number)} = plan->total;"
-            added = self._added("&plan->total", "bytes")
+            added = self.added.format("&plan->total", "bytes")
             yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
         if host.marks:
             yield f"{INDENT}plan->marks = plan->total;"
-            yield f"{INDENT}if (!{self._added('&plan->total', self._marks_bytes())}) return 0;"
+            yield f"{INDENT}if (!{self.added.format('&plan->total', self.marks_bytes)}) return 0;"
         if host.scratch:
-            yield from self._scratch()
+            yield f"{INDENT}plan->scratch = plan->total;"
+            yield f"{INDENT}size_t scratch;"
+            for private in self.host.scratch:
+                yield f"{INDENT}scratch = 0;"
+                for number in private:
+                    added = self.added.format("&scratch", "bytes")
+                    yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
+                yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
+            yield from self._copies_of_scratch()
         if not host.has_workspace():
             yield f"{INDENT}return 1;"
         else:
-            line = self._added("&plan->total", "1")
+            line = self.added.format("&plan->total", "1")
             yield f"{INDENT}return {line}; /* one line more, to align the first */"
         yield "}"
         yield ""
-
-    def _marks_bytes(self) -> str:
-        """The bytes of all marks."""
-        return product((str(self.host.marks), "sizeof(int)"))
-
-    def _manner(self) -> str:
-        """The specifiers of the functions that are as long as the program."""
-        return "STRAIGHT " if self.host.is_long() else ""
-
-    def _fields(self) -> Iterator[str]:
-        """The last fields of a layout."""
-        yield f"{INDENT}size_t scratch, scratch_bytes, total;"
-
-    def _added(self, total: str, bytes_: str) -> str:
-        """A C call that adds to a number of bytes, false if they do not fit."""
-        return f"add({total}, {bytes_})"
-
-    def _scratch(self) -> Iterator[str]:
-        """Room for the private buffers of the kernel that needs most, once per thread."""
-        yield f"{INDENT}plan->scratch = plan->total;"
-        yield f"{INDENT}size_t scratch;"
-        for private in self.host.scratch:
-            yield f"{INDENT}scratch = 0;"
-            for number in private:
-                added = self._added("&scratch", "bytes")
-                yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
-            yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
-        yield from self._copies_of_scratch()
 
     def _copies_of_scratch(self) -> Iterator[str]:
         """Room for as many threads as there are."""
@@ -282,23 +269,11 @@ class Entry:
             case Reach() if step.size is not None:
                 yield f"{INDENT}if ({size(step.size)} <= {step.index.offset}) return 0;"
             case Reach():
-                yield from self._hold(step)
+                yield from _hold(step, size)
             case (number, value):
                 yield f"{INDENT}const int64_t {size(number)} = {value.text(size, self.formulas)};"
             case _:
                 assert_never(step)
-
-    def _hold(self, reach: Reach) -> Iterator[str]:
-        """The test that positions are what their type holds, on both sides of 0."""
-        for sign, relation in ((1, ">"), (-1, "<")):
-            words = [
-                f"{c} * ((double){self.spelling.size(size)} - 1)"
-                for c, size in reach.index.steps()
-                if 0 < c * sign
-            ]
-            if words or reach.limit < sign * reach.index.offset:
-                total = " + ".join([*words, str(reach.index.offset)])
-                yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
 
     def _derive(self, rule: Derivation, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
@@ -325,19 +300,15 @@ class Entry:
         head, named = f"int {self.name}(", f"int IL_NAMED({self.name})("
         yield from self._running(signature.replace(head, named, 1))
 
-    def _chosen(self) -> Iterator[str]:
-        """The statement that leaves the work to the newest variant that this processor can run."""
-        arrays = [self._array(n) for n in self.program.arguments()]
-        if self.has_variants:
-            call = f"{INDENT}RETURN_NEWEST({self.name}, ("
-            yield several_a_line(call, ["sizes", *arrays, "work"], "));")
-
     def _running(self, signature: str) -> Iterator[str]:
         """A function that checks its arguments and runs the kernels."""
         host, table = self.host, self.host.in_table()
-        yield self._manner() + signature
+        yield self.manner + signature
         yield "{"
-        yield from self._chosen()
+        if self.has_variants:  # the newest one that this processor can run does the work
+            arrays = [self._array(n) for n in self.program.arguments()]
+            call = f"{INDENT}RETURN_NEWEST({self.name}, ("
+            yield several_a_line(call, ["sizes", *arrays, "work"], "));")
         yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
         yield f"{INDENT}if (sizes == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
@@ -404,3 +375,16 @@ class Entry:
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
         tests = " && ".join(map(self._condition, launch.every_condition()))
         yield several_a_line(f"{INDENT}{f'if ({tests}) ' if tests else ''}{kernel}(", words, ");")
+
+
+def _hold(reach: Reach, size: Callable[[int], str]) -> Iterator[str]:
+    """The test that positions are what their type holds, on both sides of 0."""
+    for sign, relation in ((1, ">"), (-1, "<")):
+        words = [
+            f"{c} * ((double){size(number)} - 1)"
+            for c, number in reach.index.steps()
+            if 0 < c * sign
+        ]
+        if words or reach.limit < sign * reach.index.offset:
+            total = " + ".join([*words, str(reach.index.offset)])
+            yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"

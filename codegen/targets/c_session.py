@@ -23,7 +23,7 @@ from ilang.codegen.targets.c_entry import NO_STATUS, status_declarations, status
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
 from ilang.codegen.targets.identifiers import member_identifier
-from ilang.codegen.targets.session import TITLES, EmittedSession, Stage
+from ilang.codegen.targets.session import TITLES, EmittedSession, Stage, Struct
 from ilang.core.dtype import BYTES
 from ilang.core.ir.session import KeptTensor, RankSum, Uniform
 
@@ -55,6 +55,14 @@ class SessionText:
     """The meaning of a number that is none of them, in C."""
     declared: tuple[str, ...] = ("run", "save", "load")
     """The functions in the header that all sessions have."""
+    further_statuses: tuple[str, ...] = ()
+    """The last lines of the comment on statuses."""
+    before: tuple[str, ...] = ()
+    """The statements before anything that may fail."""
+    unless = ""
+    """The test before the call of a stage."""
+    brought = "status"
+    """The status that a rank brings when all agree on one after a stage that sums."""
     copied = "memcpy({}, {}, {})"
     """A copy of what stays where arrays are."""
     fills: Mapping[str, str] = {
@@ -78,6 +86,9 @@ class SessionText:
         self.session = session
         self.struct = session.struct
         self.name = session.name
+        self.statuses = {**STATUS, **self.statuses_of_ranks} if session.of_ranks() else STATUS
+        self.missing = f"model == NULL{' || sizes == NULL' if session.is_open() else ''}"
+        """A test whether an argument is missing that a run needs."""
 
     # -- the header ----------------------------------------------------------------------------------------------------
 
@@ -85,7 +96,7 @@ class SessionText:
         """The struct and the functions of a session."""
         session = self.session
         if session.begins():
-            yield from self._struct()
+            yield from _struct(self.struct, self.memory)
             yield ""
             yield f"/* {self.comments['bytes']} */"
             yield f"size_t {self.name}_bytes(void);"
@@ -104,10 +115,10 @@ class SessionText:
         for part in self.declared:
             yield from self._declaration(part)
         yield "/*"
-        yield from (f" * returns {code}: {text}" for code, text in self._statuses().items())
-        yield from self._further_statuses()
+        yield from (f" * returns {code}: {text}" for code, text in self.statuses.items())
+        yield from self.further_statuses
         yield " */"
-        yield from status_declarations(self.name, self._statuses())
+        yield from status_declarations(self.name, self.statuses)
 
     def _declaration(self, part: str) -> Iterator[str]:
         """The declaration of a function, with its comment."""
@@ -118,39 +129,6 @@ class SessionText:
     def _comment(self, part: str) -> Iterator[str]:
         """The comment of a function in the header."""
         yield f"/* {self.comments[part]} */"
-
-    def _statuses(self) -> Mapping[int, str]:
-        return {**STATUS, **self.statuses_of_ranks} if self.session.of_ranks() else STATUS
-
-    def _further_statuses(self) -> Iterator[str]:
-        """The last lines of the comment on statuses."""
-        yield from ()
-
-    def _struct(self) -> Iterator[str]:
-        """The struct."""
-        struct, name = self.struct, self.struct.name
-        yield f"/* {name}: its tensors, which are in {self.memory} */"
-        yield f"typedef struct {name} {{"
-        for role, title in TITLES.items():
-            of_role = [each for each in struct.kept if each.role == role]
-            chosen = [each for each in of_role if struct.on_device() or not each.is_table()]
-            if chosen:
-                yield f"{INDENT}/* {title} */"
-                yield from map(_field, chosen)
-        yield f"{INDENT}/* what parameters began with, and how many runs there were */"
-        yield f"{INDENT}uint64_t {', '.join(('seed', *struct.counters))};"
-        settings = any(each.place for each in struct.kept)
-        reads = ", where it finds its configuration" if settings else ""
-        yield f"{INDENT}/* where the next run writes{reads}, and its workspace */"
-        for each in struct.kept:
-            if each.next or each.place:
-                yield f"{INDENT}{C_TYPES[each.dtype]} *{each.next or each.place};"
-        between = [each for each in struct.kept if each.role == "between"]
-        if between:
-            yield f"{INDENT}/* what is between two parts of a run: sums over ranks, and what is computed before */"
-            yield from (f"{INDENT}{C_TYPES[each.dtype]} *{each.name};" for each in between)
-        yield f"{INDENT}void *work;"
-        yield f"}} {name};"
 
     def example(self) -> Iterator[str]:
         """An example of the use of a session, in C."""
@@ -196,13 +174,13 @@ class SessionText:
             yield from self._file(part)
             yield "}"
             yield ""
-        yield from status_lines(self.name, self._statuses(), self.other_status)
+        yield from status_lines(self.name, self.statuses, self.other_status)
 
     def _beginning(self) -> Iterator[str]:
         """The functions that measure the memory of a session, and place and fill its arrays there."""
         struct, line = self.struct, self.struct.machine.memory.line_bytes
         places, total = struct.layout(line)
-        yield from self._tables()
+        yield from _tables(struct)
         yield f"size_t {struct.name}_bytes(void)"
         yield "{"
         yield from _most_work([each for each in struct.stages if not each.sizes()])
@@ -218,7 +196,7 @@ class SessionText:
         yield f"{INDENT}model->work = base + {total};"
         yield f"{INDENT}model->seed = seed;"
         yield from (f"{INDENT}model->{each} = 0;" for each in struct.counters)
-        yield from self._looked()
+        yield from self.before
         for each in struct.kept:
             if each.role == "ranks":
                 yield f"{INDENT}int this_rank;"
@@ -229,25 +207,6 @@ class SessionText:
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
-
-    def _looked(self) -> Iterator[str]:
-        """The statements before anything that may fail."""
-        yield from ()
-
-    def _tables(self) -> Iterator[str]:
-        """The numbers of the text that do not follow from one of them."""
-        for each in self.struct.kept:
-            if isinstance(each.fill, tuple) and (each.is_table() or 1 < len(each.fill)):
-                numbers = [literal(value, each.dtype) for value in each.fill]
-                if len(numbers) < each.count():
-                    numbers *= each.count()
-                head = f"static const {C_TYPES[each.dtype]} {self._table(each)}[] = {{"
-                yield from listed(head, numbers or ["0"], "};")
-                yield ""
-
-    def _table(self, each: KeptTensor) -> str:
-        """The name of the numbers of a tensor."""
-        return f"{self.struct.name}_values_of_{each.name}"
 
     def _fill(self, each: KeptTensor) -> str:
         """The statement that gives an array its first values."""
@@ -263,7 +222,7 @@ class SessionText:
             words |= {"path": json.dumps(fill.path), "hash": fill.hash, "suffix": suffix}
             return self.fills["uniform"].format(**words, bound=f"{fill.bound.hex()}f")
         if not each.is_field() and (each.is_table() or 1 < len(fill)):
-            return self.fills["table"].format(**words, table=self._table(each))
+            return self.fills["table"].format(**words, table=_table(self.struct, each))
         zero = not each.is_field() and str(fill[0]) in ("0", "0.0")
         kind = "number" if each.is_field() else "zeros" if zero else "equal"
         return self.fills[kind].format(**words, number=literal(fill[0], dtype))
@@ -281,7 +240,7 @@ class SessionText:
             yield ""
         yield self._signature("run")
         yield "{"
-        yield f"{INDENT}if ({self._missing()}) return 1;"
+        yield f"{INDENT}if ({self.missing}) return 1;"
         read = {name for stage in session.stages for name in stage.run.arguments}
         yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
         yield from COUNTED_RANKS if session.waits() else ()
@@ -297,10 +256,6 @@ class SessionText:
         yield "}"
         yield ""
 
-    def _missing(self) -> str:
-        """A test whether an argument is missing that a run needs."""
-        return "model == NULL || sizes == NULL" if self.session.is_open() else "model == NULL"
-
     def _stages(self) -> Iterator[str]:
         """The stages of a run, with what is copied and summed after each."""
         session = self.session
@@ -313,13 +268,15 @@ class SessionText:
                 yield f"{INDENT}end_sums(begun_sums, {going});"
                 going = 0
             yield sizes_of(stage, number)
-            yield self._called(stage, number)
+            program, words = self._call(stage, number)
+            yield wrapped(f"{INDENT}{self.unless}status = {program}(", words, ");")
             if not session.waits():
                 yield f"{INDENT}if (status != 0) return status;"
             for copied in self._copies(stage):
                 yield self._tried(self.copied.format(*copied))
             if session.waits():
-                yield f"{INDENT}status = status_of_ranks({self._agreed(stage)}, all_ranks);"
+                brought = self.brought if stage.run.sums else "status"
+                yield f"{INDENT}status = status_of_ranks({brought}, all_ranks);"
                 if going:
                     yield f"{INDENT}if (status != 0) end_sums(begun_sums, {going});"
                 yield f"{INDENT}if (status != 0) return status;"
@@ -327,24 +284,15 @@ class SessionText:
                 yield from self._sum(each, going)
                 going += each.overlaps
 
-    def _called(self, stage: Stage, number: int) -> str:
-        """The call of the function of a stage."""
-        program, words = self._call(stage, number)
-        return wrapped(f"{INDENT}status = {program}(", words, ");")
-
     def _tried(self, call: str) -> str:
         """A call after that of a stage: where ranks wait for each other, unless it has failed."""
         return f"{INDENT}{'if (status == 0) ' if self.session.waits() else ''}{call};"
-
-    def _agreed(self, stage: Stage) -> str:
-        """The status that a rank brings when all agree on one after a stage."""
-        return "status"
 
     def _sum(self, each: RankSum, going: int) -> Iterator[str]:
         """A sum over ranks, of which so many go on already."""
         words = self._summed(each)
         if each.others:
-            yield f"{INDENT}memset({words[0]}, 0, {BYTES[each.dtype] * self._count(each)});"
+            yield f"{INDENT}memset({words[0]}, 0, {BYTES[each.dtype] * elements_of(self.session, each)});"
             yield wrapped(f"{INDENT}sum_over_others(", words, ");")
         elif each.overlaps:
             yield f"{INDENT}begin_sum({', '.join([f'&begun_sums[{going}]', *words])});"
@@ -369,18 +317,15 @@ class SessionText:
     def _kept(self, each: KeptTensor) -> str:
         """The argument for a tensor that is kept."""
         return (
-            self._table(each) if each.is_table() else f"{'&' * each.is_field()}model->{each.name}"
+            _table(self.struct, each)
+            if each.is_table()
+            else f"{'&' * each.is_field()}model->{each.name}"
         )
-
-    def _count(self, summed: RankSum) -> int:
-        """The number of elements of a rank that are summed at once."""
-        kept = {each.name: each for each in self.session.kept}
-        return sum(kept[name].count() for name in summed.parts)
 
     def _summed(self, each: RankSum) -> list[str]:
         """The arguments of a sum over ranks."""
         parts, letter = f"model->{each.parts[0]}", f"'{LETTERS[each.dtype]}'"
-        words = [parts, str(self._count(each)), letter]
+        words = [parts, str(elements_of(self.session, each)), letter]
         if not each.others:
             return [*words, "all_ranks"]
         room = f"model->{each.room}"
@@ -397,32 +342,82 @@ class SessionText:
 
     def _file(self, part: str) -> Iterator[str]:
         """The statements that write, or read, a file."""
-        yield from self._entries(part)
-        yield f"{INDENT}return {self._moving(part)};"
+        yield from entries(self.session, part)
+        yield f"{INDENT}return {moving(self.session, part)};"
 
-    def _entries(self, part: str) -> Iterator[str]:
-        """The table of what a file has: to be saved with names as the file has them, else with paths alone."""
-        whole = part == "save"
-        yield f"{INDENT}{'const ' if whole else ''}struct stored_array arrays[] = {{"
-        for each in self.session.saved():
-            path = f"state.{each.path}" if whole and each.role == "state" else each.path
-            shape = json.dumps(json.dumps(each.dims, separators=(",", ":")))
-            place = f"model->{each.name}"
-            row = (
-                f'{json.dumps(path)}, "{TYPES[each.dtype]}", {shape}, {each.bytes()}, {place}, 0, 0'
-            )
-            yield f"{INDENT}{INDENT}{{{row}}},"
-        yield f"{INDENT}{INDENT}{{NULL, NULL, NULL, 0, NULL, 0, 0}},"
-        yield f"{INDENT}}};"
 
-    def _moving(self, part: str) -> str:
-        """The call that writes the arrays of the table into a file, or reads them."""
-        saved, runs = self.session.saved(), f"model->{self.session.counter}"
-        if part == "save":
-            definition = json.dumps(self.session.definition)
-            return f"save_arrays(path, {definition}, {runs}, model->seed, arrays, {len(saved)})"
-        parameters_ = sum(each.role == "parameter" for each in saved)
-        return f"load_arrays(path, &{runs}, arrays, {parameters_}, {len(saved) - parameters_})"
+def _struct(struct: Struct, memory: str) -> Iterator[str]:
+    """The struct."""
+    name = struct.name
+    yield f"/* {name}: its tensors, which are in {memory} */"
+    yield f"typedef struct {name} {{"
+    for role, title in TITLES.items():
+        of_role = [each for each in struct.kept if each.role == role]
+        chosen = [each for each in of_role if struct.on_device() or not each.is_table()]
+        if chosen:
+            yield f"{INDENT}/* {title} */"
+            yield from map(_field, chosen)
+    yield f"{INDENT}/* what parameters began with, and how many runs there were */"
+    yield f"{INDENT}uint64_t {', '.join(('seed', *struct.counters))};"
+    settings = any(each.place for each in struct.kept)
+    reads = ", where it finds its configuration" if settings else ""
+    yield f"{INDENT}/* where the next run writes{reads}, and its workspace */"
+    for each in struct.kept:
+        if each.next or each.place:
+            yield f"{INDENT}{C_TYPES[each.dtype]} *{each.next or each.place};"
+    between = [each for each in struct.kept if each.role == "between"]
+    if between:
+        yield f"{INDENT}/* what is between two parts of a run: sums over ranks, and what is computed before */"
+        yield from (f"{INDENT}{C_TYPES[each.dtype]} *{each.name};" for each in between)
+    yield f"{INDENT}void *work;"
+    yield f"}} {name};"
+
+
+def _tables(struct: Struct) -> Iterator[str]:
+    """The numbers of the text that do not follow from one of them."""
+    for each in struct.kept:
+        if isinstance(each.fill, tuple) and (each.is_table() or 1 < len(each.fill)):
+            numbers = [literal(value, each.dtype) for value in each.fill]
+            if len(numbers) < each.count():
+                numbers *= each.count()
+            head = f"static const {C_TYPES[each.dtype]} {_table(struct, each)}[] = {{"
+            yield from listed(head, numbers or ["0"], "};")
+            yield ""
+
+
+def _table(struct: Struct, each: KeptTensor) -> str:
+    """The name of the numbers of a tensor."""
+    return f"{struct.name}_values_of_{each.name}"
+
+
+def elements_of(session: EmittedSession, summed: RankSum) -> int:
+    """The number of elements of a rank that are summed at once."""
+    kept = {each.name: each for each in session.kept}
+    return sum(kept[name].count() for name in summed.parts)
+
+
+def entries(session: EmittedSession, part: str) -> Iterator[str]:
+    """The table of what a file has: to be saved with names as the file has them, else with paths alone."""
+    whole = part == "save"
+    yield f"{INDENT}{'const ' if whole else ''}struct stored_array arrays[] = {{"
+    for each in session.saved():
+        path = f"state.{each.path}" if whole and each.role == "state" else each.path
+        shape = json.dumps(json.dumps(each.dims, separators=(",", ":")))
+        place = f"model->{each.name}"
+        row = f'{json.dumps(path)}, "{TYPES[each.dtype]}", {shape}, {each.bytes()}, {place}, 0, 0'
+        yield f"{INDENT}{INDENT}{{{row}}},"
+    yield f"{INDENT}{INDENT}{{NULL, NULL, NULL, 0, NULL, 0, 0}},"
+    yield f"{INDENT}}};"
+
+
+def moving(session: EmittedSession, part: str) -> str:
+    """The call that writes the arrays of the table into a file, or reads them."""
+    saved, runs = session.saved(), f"model->{session.counter}"
+    if part == "save":
+        definition = json.dumps(session.definition)
+        return f"save_arrays(path, {definition}, {runs}, model->seed, arrays, {len(saved)})"
+    parameters_ = sum(each.role == "parameter" for each in saved)
+    return f"load_arrays(path, &{runs}, arrays, {parameters_}, {len(saved) - parameters_})"
 
 
 def _field(each: KeptTensor) -> str:

@@ -34,6 +34,7 @@ class Entry(c_entry.Entry):
     """Text of ``NAME_plan``, ``NAME_work``, ``NAME``, ``NAME_host`` and ``NAME_status``: a host program in CUDA."""
 
     formulas = FORMULAS
+    added = "add({}, {}, 1)"
     zeros = "{}"
 
     def __init__(self, host: Host) -> None:
@@ -42,6 +43,9 @@ class Entry(c_entry.Entry):
         device = host.program.machine.gpu()
         self.narrow = device.narrow_elements
         self.outside = host.outside()
+        self.manner = ""
+        self.fields += ["size_t marks;"] if host.marks else []
+        self.fields += ["int64_t workers;"] if host.scratch else []
 
     def lines(self) -> Iterator[str]:
         """All of them."""
@@ -55,19 +59,6 @@ class Entry(c_entry.Entry):
         yield f"{INDENT}plan->workers = scratches(plan->scratch_bytes, {limits});"
         count = "(size_t)plan->workers"
         yield f"{INDENT}if (!add(&plan->total, plan->scratch_bytes, {count})) return 0;"
-
-    def _manner(self) -> str:
-        return ""
-
-    def _fields(self) -> Iterator[str]:
-        yield from super()._fields()
-        if self.host.marks:
-            yield f"{INDENT}size_t marks;"
-        if self.host.scratch:
-            yield f"{INDENT}int64_t workers;"
-
-    def _added(self, total: str, bytes_: str) -> str:
-        return f"add({total}, {bytes_}, 1)"
 
     def _measure(self, number: int, target: str) -> str:
         buffer = self.program.buffers[number]
@@ -116,8 +107,7 @@ class Entry(c_entry.Entry):
         """No call before has left an error; no index is out of range yet, and no element infinite."""
         yield f"{INDENT}{UNTOUCHED}"
         if self.host.marks:
-            bytes_ = self._marks_bytes()
-            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.marks, 0, {bytes_}, stream));"
+            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.marks, 0, {self.marks_bytes}, stream));"
 
     def _look(self, look: Look) -> Iterator[str]:
         """The launches that look at arrays, before kernels that read their marks."""

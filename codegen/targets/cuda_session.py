@@ -46,6 +46,9 @@ class SessionText(c_session.SessionText):
     }
     other_status = OF_CUDA
     declared = ("run", "run_host", "save", "load")
+    further_statuses = (" * returns less than 0: the negative number of a cudaError_t",)
+    before = (f"{INDENT}{UNTOUCHED}",)
+    brought = "status_before_sum(status, all_ranks, stream)"
     copied = "cudaMemcpyAsync({}, {}, {}, cudaMemcpyDeviceToDevice, stream)"
     fills: Mapping[str, str] = {
         "uniform": "TRY(fill_random<{type}>({place}, {count}, seed, {hash}u /* {path} */, {bound}, stream));",
@@ -65,6 +68,7 @@ class SessionText(c_session.SessionText):
     def __init__(self, session: EmittedSession) -> None:
         """The text of one session."""
         super().__init__(session)
+        self.unless = "if (status == 0) " if session.waits() else ""
         self.settings = [each for each in session.kept if each.place]
 
     # -- the header ----------------------------------------------------------------------------------------------------
@@ -84,9 +88,6 @@ class SessionText(c_session.SessionText):
             yield from (f" * {line}" for line in RANKS_WAIT)
         yield " */"
 
-    def _further_statuses(self) -> Iterator[str]:
-        yield " * returns less than 0: the negative number of a cudaError_t"
-
     def example(self) -> Iterator[str]:
         """An example of the use of a session, in C."""
         name = self.name
@@ -98,9 +99,6 @@ class SessionText(c_session.SessionText):
         yield f'status = {name}_save(&model, "{name}.safetensors", stream);'
 
     # -- the functions -------------------------------------------------------------------------------------------------
-
-    def _looked(self) -> Iterator[str]:
-        yield f"{INDENT}{UNTOUCHED}"
 
     def _running(self) -> Iterator[str]:
         """The run, for arrays of the device and for those of the host."""
@@ -129,14 +127,6 @@ class SessionText(c_session.SessionText):
             yield wrapped(f"{INDENT}{self.name}_set<<<1, 1, 0, stream>>>(", given, ");")
             yield self._tried("cudaGetLastError()")
         yield from super()._stages()
-
-    def _called(self, stage: Stage, number: int) -> str:
-        unless = "if (status == 0) " if self.session.waits() else ""
-        program, words = self._call(stage, number)
-        return wrapped(f"{INDENT}{unless}status = {program}(", words, ");")
-
-    def _agreed(self, stage: Stage) -> str:
-        return "status_before_sum(status, all_ranks, stream)" if stage.run.sums else "status"
 
     def _sum(self, each: RankSum, going: int) -> Iterator[str]:
         called = "sum_over_others" if each.others else "sum_over_ranks"
@@ -172,7 +162,7 @@ class SessionText(c_session.SessionText):
         several = self.session.waits()
         yield self._signature("run_host")
         yield "{"
-        yield f"{INDENT}if ({self._missing()}) return 1;"
+        yield f"{INDENT}if ({self.missing}) return 1;"
         if several:
             yield from COUNTED_RANKS
             yield f"{INDENT}int status = 0;"
@@ -240,9 +230,9 @@ class SessionText(c_session.SessionText):
     def _file(self, part: str) -> Iterator[str]:
         """The statements that write, or read, a file; what goes wrong with the device is told as such."""
         yield f"{INDENT}{UNTOUCHED}"
-        yield from self._entries(part)
+        yield from c_session.entries(self.session, part)
         yield f"{INDENT}TRY(cudaStreamSynchronize(stream));"
-        yield f"{INDENT}const int done = {self._moving(part)};"
+        yield f"{INDENT}const int done = {c_session.moving(self.session, part)};"
         yield f"{INDENT}if (done == 5) TRY(cudaGetLastError());"
         if part == "load":
             yield f"{INDENT}TRY(cudaStreamSynchronize(NULL)); /* all of it has arrived */"
