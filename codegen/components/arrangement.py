@@ -2,49 +2,25 @@
 
 Example:
     in:   `...ii->i...` for an array of rank 3
-    out:  Arrangement(diagonals=((1, 2),), order=(1, 0))
+    out:  the diagonal of dimensions 1 and 2, then transposed: order (1, 0)
 
 NumPy's einsum returns a view where nothing is computed, which can be written through where the array can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
-
-from ilang.core.record import record
 
 Array = Any
 
 
-@record
-class Arrangement:
-    """A new arrangement of an array: diagonals are taken, one after the other, then what is left is transposed.
-
-    ``diagonals``: two dimensions each of what is left, which go; one of the positions along both is the last then.
-    ``order``: for each dimension of the result, that of what is left.
-    """
-
-    diagonals: tuple[tuple[int, int], ...]
-    order: tuple[int, ...]
-
-    def of(self, array: Array) -> Array:
-        """The view; a number where it has rank 0."""
-        view = array
-        for one, other in self.diagonals:
-            view = view.diagonal(axis1=one, axis2=other)
-        view = view.transpose(self.order)
-        if self.diagonals and array.flags.writeable:
-            with suppress(ValueError):  # the memory has become read-only under the array
-                view.flags.writeable = True
-        return view if self.order else view[()]
-
-
 def arrangement(
     axes: Sequence[str], result: Sequence[str], shape: Sequence[int]
-) -> Arrangement | None:
-    """The arrangement by which an array becomes a result; None where that takes sums, or no array has such axes.
+) -> Callable[[Array], Array] | None:
+    """The function that views an array as a result; None where that takes sums, or no array has such axes.
 
     Args:
         axes: the names of the dimensions of the array; equal names run together.
@@ -61,4 +37,22 @@ def arrangement(
             other = left.index(name, one + 1)
             diagonals.append((one, other))
             left = [*left[:one], *left[one + 1 : other], *left[other + 1 :], name]
-    return Arrangement(tuple(diagonals), tuple(left.index(name) for name in result))
+    return partial(_view, diagonals, [left.index(name) for name in result])
+
+
+def _view(diagonals: Sequence[tuple[int, int]], order: Sequence[int], array: Array) -> Array:
+    """The view of an array; a number where it has rank 0.
+
+    Args:
+        diagonals: pairs of dimensions of what is left, which go; the position along both is the last one then.
+        order: for each dimension of the result, that of what is left.
+        array: any.
+    """
+    view = array
+    for one, other in diagonals:
+        view = view.diagonal(axis1=one, axis2=other)
+    view = view.transpose(order)
+    if diagonals and array.flags.writeable:
+        with suppress(ValueError):  # the memory has become read-only under the array
+            view.flags.writeable = True
+    return view if order else view[()]

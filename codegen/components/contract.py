@@ -29,7 +29,7 @@ from ilang.codegen.call.arguments import (
 from ilang.codegen.call.dispatch import LIKE, CallPlans
 from ilang.codegen.call.target import DEVICES, check_target
 from ilang.codegen.call.threads import THREADS
-from ilang.codegen.components.arrangement import Arrangement, arrangement
+from ilang.codegen.components.arrangement import arrangement
 from ilang.codegen.components.component import Component
 from ilang.codegen.components.program import WrittenProgram
 from ilang.codegen.frameworks.foreign import library_of
@@ -286,14 +286,14 @@ def _view(spec: str, arrays: Sequence[Array], wanted: Asked, target: str) -> Run
     if wanted.dtype is not None and _type(wanted.dtype) != arrays[0].dtype:
         return None
     check_target(target)
-    arranged = _arrangement(spec, arrays[0].shape)
-    return None if arranged is None else partial(_viewed, arranged)
+    view = _arrangement(spec, arrays[0].shape)
+    return None if view is None else partial(_viewed, view)
 
 
-def _viewed(arranged: Arrangement, array: Array, target: str, threads: int | str) -> Array:
+def _viewed(view: Callable[[Array], Array], array: Array, target: str, threads: int | str) -> Array:
     del target  # a view computes nothing
     check_threads(threads)
-    return arranged.of(array)
+    return view(array)
 
 
 def _computed(
@@ -427,7 +427,7 @@ def _parsed(text: str) -> Spec:
 
 
 @lru_cache(maxsize=512)
-def _arrangement(text: str, shape: tuple[int, ...]) -> Arrangement | None:
+def _arrangement(text: str, shape: tuple[int, ...]) -> Callable[[Array], Array] | None:
     """The arrangement of one array of a shape; None where something is computed, or it does not fit."""
     spec = _parsed(text)
     if len(spec.operands) != 1:
