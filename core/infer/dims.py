@@ -74,11 +74,14 @@ class Values:
 
     def put_in(self, variable: int) -> Dim:
         """The value of a variable, in which sums are as they were written, or the variable that stands for it."""
-        end = self.end(variable)
-        value = self.bound[end]
+        value = self.bound[variable]
+        if isinstance(value, Var):
+            variable = self.end(variable)
+            value = self.bound[variable]
         if value is None:
-            return self.vars[end]
-        return self.resolve(value) if isinstance(value, Known) else value
+            return self.vars[variable]
+        is_late = isinstance(value, Known) and value.size.__class__ is not int
+        return self.resolve(value) if is_late else value
 
     def end(self, variable: int) -> int:
         """The last variable of a path; paths are shortened."""

@@ -27,7 +27,6 @@ from collections.abc import (
     MutableSequence,
     Sequence,
 )
-from functools import partial
 from math import prod
 from typing import assert_never
 
@@ -408,14 +407,15 @@ def _plain(
     c: Constraint, fresh: Callable[[], Var], sums: MutableSequence[Constraint]
 ) -> Constraint:
     """A constraint in whose rows every sum is an axis with a number, which can have a unit; ``sums`` gets the sums."""
-    numbered = partial(Row.numbered, fresh=fresh, sums=sums, origin=c.origin)
-    match c:
-        case RowEqual():
-            return RowEqual(numbered(c.one), numbered(c.other), c.origin, c.reads)
-        case RowBelow():
-            return RowBelow(numbered(c.result), numbered(c.operand), c.origin)
-        case _:
-            return c
+    if not isinstance(c, RowEqual | RowBelow):
+        return c
+    rows = (c.one, c.other) if isinstance(c, RowEqual) else (c.result, c.operand)
+    if not any(isinstance(axis, Affine) for row in rows for axis in row.axes()):
+        return c
+    one, other = (row.numbered(fresh, sums, c.origin) for row in rows)
+    if isinstance(c, RowEqual):
+        return RowEqual(one, other, c.origin, c.reads)
+    return RowBelow(one, other, c.origin)
 
 
 def _grows_at_start(result: Row, operand: Row) -> bool:

@@ -111,8 +111,6 @@ class Row:
         self, fresh: Callable[[], Var], sums: MutableSequence[Constraint], origin: Origin
     ) -> Row:
         """The row with a new variable for each axis that is a sum; ``sums`` gets the equation of each."""
-        if Affine not in map(type, self.axes()):
-            return self
 
         def number(axis: Dim) -> Dim:
             if isinstance(axis, Affine):
