@@ -26,6 +26,8 @@ BALANCE = 10
 EDGES = "i' counts inside of a step of i, and stops where the dimension ends"
 EXACT = "the same with exact bounds and edges"
 BREAKS = re.compile(r" (?=(?:[+−/*-]|if|else|and|or) )|(?<=,) |(?<=[ +]=) ")
+LONGEST = 48
+"""Characters of a formula of bytes that a page has."""
 
 
 def first_page(
@@ -193,7 +195,11 @@ def _loops(
 
 def _facts(page: Explanation, width: int, more: str | None) -> list[str]:
     """The lines on the cost of the program, on how it runs, and on what to ask for next."""
-    rows = [("work", _work(page.cost)), ("keeps", page.cost.storage), ("runs as", page.runs)]
+    rows = [
+        ("work", _work(page.cost)),
+        ("keeps", _keeps(page.cost.storage)),
+        ("runs as", page.runs),
+    ]
     rows += [("note", note) for note in page.meaning.notes]
     emit = "--emit cuda  its CUDA" if page.occupancy else "--emit c  its C"
     rows.append(("more", more or f"--loops  how it runs    --schedule    {emit}"))
@@ -213,6 +219,14 @@ def _folded(line: str, width: int, margin: int) -> Iterator[str]:
         yield line[:place]
         line = " " * margin + line[place + 1 :].lstrip()
     yield line
+
+
+def _keeps(storage: str) -> str:
+    """What is stored between; the size of scratch is left out where its formula is long."""
+    kept, comma, scratch = storage.partition("; scratch ")
+    return (
+        f"{kept}; scratch that grows with the sizes" if comma and LONGEST < len(scratch) else storage
+    )
 
 
 def _squares(text: str) -> str:
