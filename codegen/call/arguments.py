@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.core.diagnostic import DataError, DataTypeError, counted, shorten, visible
-from ilang.core.dtype import FLOATS, INTEGER_ENDS, LARGEST_FLOAT
+from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
 
@@ -231,6 +231,8 @@ def rounded(name: str, array: Array, dtype: str) -> Array:
         help_line = (
             f"write its type in the head, `{name}: {kept_dtype}`, or give numbers that {dtype} has"
         )
+        if dtype in INTEGERS and kept_dtype in FLOATS:
+            help_line = "give whole numbers, such as the numbers of classes"
         raise DataError("E0758", message, help=help_line)
     return result
 

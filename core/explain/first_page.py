@@ -225,7 +225,9 @@ def _keeps(storage: str) -> str:
     """What is stored between; the size of scratch is left out where its formula is long."""
     kept, comma, scratch = storage.partition("; scratch ")
     return (
-        f"{kept}; scratch that grows with the sizes" if comma and LONGEST < len(scratch) else storage
+        f"{kept}; scratch that grows with the sizes"
+        if comma and LONGEST < len(scratch)
+        else storage
     )
 
 
