@@ -222,7 +222,7 @@ def _folded(line: str, width: int, margin: int) -> Iterator[str]:
 
 
 def _keeps(storage: str) -> str:
-    """What is stored between; the size of scratch is left out where its formula is long."""
+    """The storage between kernels, without a long formula of scratch."""
     kept, comma, scratch = storage.partition("; scratch ")
     return (
         f"{kept}; scratch that grows with the sizes"

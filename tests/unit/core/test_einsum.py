@@ -89,7 +89,7 @@ def test_schedule_of_a_specification_may_name_axes_of_extent_1(text: str, loops:
 
 def test_schedule_of_a_specification_is_followed() -> None:
     source = i("einsum(\"ij;jk=>ik\") | i:8 | ik1j i' | i':v").source("c")
-    assert "einsum(\"ij;jk=>ik\")   | i:8 | i k 1 j i' | i':v" in source
+    assert "einsum(\"ij;jk=>ik\")  | i:8 | i k 1 j i' | i':v" in source
 
 
 @pytest.mark.parametrize(
