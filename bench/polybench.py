@@ -111,8 +111,8 @@ def _triangles(seed: int) -> Iterator[Task]:
     )
     yield task(
         "symm",
-        f"(((I | I) & (I | I)) >> (ik[k<=i]*kj~ikj >> +ikj~ij | ki[i<k]*kj~ikj >> +ikj~ij) >> {SUM}"
-        f" >> {_times(ALPHA)} | {_times(BETA)}) >> {SUM}",
+        f"(((I & I) >> ik[k<=i]+ki[i<k]~ik | I) >> {PRODUCT} >> {_times(ALPHA)}"
+        f" | {_times(BETA)}) >> {SUM}",
         ((n, n), (n, m), (n, m)),
         lambda xp, a, b, c: ALPHA * ((xp.tril(a) + xp.tril(a, -1).T) @ b) + BETA * c,
     )

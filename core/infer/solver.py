@@ -27,13 +27,13 @@ from collections.abc import (
     MutableSequence,
     Sequence,
 )
+from functools import cached_property
 from math import prod
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer import conflicts
-from ilang.core.infer.compositions import Compositions
 from ilang.core.infer.cycles import check_ranks, components
 from ilang.core.infer.dims import Dims, Log
 from ilang.core.infer.rowvars import EMPTY, RowVars
@@ -60,6 +60,9 @@ from ilang.core.ir.rows import (
     extent_of,
     opened,
 )
+
+if TYPE_CHECKING:
+    from ilang.core.infer.compositions import Compositions
 
 GUESS = Origin("what is left open", None)
 
@@ -126,11 +129,17 @@ class Solver:
             assert isinstance(known.size, Var)
             self.dims.values.bound[known.size.number] = known
         self.rows = RowVars(rows, self.dims, self.queue)
-        self.compositions = Compositions(self.dims)
         self.leaves: list[LeafRow] = []
         self.counts = ElementCounts(self.dims, self.rows, self.queue)
         self.stored: list[StoredRows] = []
         self.windows: list[Determined] = []
+
+    @cached_property
+    def compositions(self) -> Compositions:
+        """The compositions so far; most programs have none."""
+        from ilang.core.infer.compositions import Compositions
+
+        return Compositions(self.dims)
 
     def submit(self, constraints: Iterable[Constraint]) -> None:
         """Take constraints and draw what follows from them.
@@ -215,7 +224,8 @@ class Solver:
         if _open(self.rows.value) or _open(self.dims.values.bound):
             self._close_rows()
         self.log.stage = 6
-        self.compositions.close()
+        if "compositions" in vars(self):
+            self.compositions.close()
         for window in self.windows:
             if not isinstance(self.dims.values.resolve(window.dim), Known):
                 raise conflicts.never_given(window.name, window.origin, window.how)
