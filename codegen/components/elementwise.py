@@ -249,11 +249,13 @@ class KernelProgram(WrittenProgram):
         except ShapeError as error:
             raise self._hinted(error, shapes) from None
 
-    def _hinted(self, error: ShapeError, shapes: Sequence[tuple[int, ...]]) -> ShapeError:
+    def _hinted(self, error: ShapeError, shapes: Sequence[object]) -> ShapeError:
         """A refusal of extents whose help says so where the shapes line up in the other order."""
-        shapes = shapes[: len(self._kernel.inputs)]
+        from ilang.codegen.call.arguments import checked_shapes
+
         other = "c" if self._kernel.order == "f" else "f"
-        keyed = [tuple(reversed(shape)) if other == "f" else tuple(shape) for shape in shapes]
+        given = checked_shapes(shapes[: len(self._kernel.inputs)])
+        keyed = [tuple(reversed(shape)) if other == "f" else shape for shape in given]
         full = max(keyed, key=len)
         if error.code != "E0505" or any(full[: len(shape)] != shape for shape in keyed):
             return error

@@ -364,12 +364,12 @@ class Session:
         state = {path: self.state.now(path) for path in self.state}
         inputs = dict(zip(self._names, given, strict=True))
         try:
-            self.evaluated({"input": inputs, "parameter": kept, "declared": state})
+            self._evaluated({"input": inputs, "parameter": kept, "declared": state})
         except DataError as placed:
             return placed if placed.code == OUT_OF_RANGE else error
         return error
 
-    def evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
+    def _evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
         """A run by the evaluator, and the value of each node."""
         from ilang.core.reference import values_of
 
@@ -507,7 +507,8 @@ def first_not_finite(
         parameters: their values when the run began.
         state: the same.
     """
-    shaped, values = session.evaluated({"input": given, "parameter": parameters, "declared": state})
+    kept = {"input": given, "parameter": parameters, "declared": state}
+    shaped, values = session._evaluated(kept)  # noqa: SLF001 - of this module
     for is_wrong in (np.isnan, np.isinf):
         wrong = [bool(is_wrong(value).any()) for value in values]
         nodes: tuple[Node, ...] = shaped.nodes

@@ -165,7 +165,7 @@ class KernelLoops:
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.kernel = kernel
-        self.arrays = [buffer.name for buffer in program.buffers]
+        self.array: Callable[[int], str] = lambda number: program.buffers[number].name
         self.is_for_warps = any(
             isinstance(s, ThreadLoop) and s.over == "warps" for s in kernel.body
         )
@@ -211,7 +211,7 @@ class KernelLoops:
             copy = self._update(self._element(s.fill.buffer, s.fill.index), s.fill.value)
             first = " and ".join(f"{self.kernel.names[variable]} = 0" for variable in s.first)
             fill = f" storing {copy}{' where ' * bool(first)}{first}"
-        yield f"{indent}tile {self.arrays[s.buffer]} = {self._scalar(s.start)}{fill}"
+        yield f"{indent}tile {self.array(s.buffer)} = {self._scalar(s.start)}{fill}"
         inside = indent + "  "
         yield from (inside + line for line in self._held(s))
         for loop in s.blocks:
@@ -222,12 +222,12 @@ class KernelLoops:
     def _if(self, s: ir.If, indent: str) -> Iterator[str]:
         """The statements where conditions hold, and the others."""
         word = "if" if s.body else "unless"
-        rows = [self.arrays[number] for number in s.aligned]
+        rows = [self.array(number) for number in s.aligned]
         words = [self._conditions(s.within)] if s.within else []
         words += [f"rows of {' '.join(rows)} are aligned"] if rows else []
         head = f"{word} {' and '.join(words)}"
         if s.stored is not None:
-            head = f"unless {self.arrays[s.stored]} is stored"
+            head = f"unless {self.array(s.stored)} is stored"
         yield indent + head
         yield from self.lines(s.body, indent + "  ")
         if s.otherwise:
@@ -242,9 +242,9 @@ class KernelLoops:
         scalars = [self._end(n) for n in captured.sizes]
         scalars += [self.kernel.names[n] for n in captured.variables]
         scalars += [self.kernel.locals[local.variable].name for local in captured.locals]
-        scalars += [f"whether {self.arrays[n]} is filled" for n in outline.fills]
+        scalars += [f"whether {self.array(n)} is filled" for n in outline.fills]
         arrays, written, private = (
-            [self.arrays[n] for n in numbers]
+            [self.array(n) for n in numbers]
             for numbers in (captured.buffers, sorted(outline.written), outline.private)
         )
         text = f"({', '.join(scalars)}; {', '.join(arrays)}) writing {' '.join(written)}"
@@ -272,7 +272,7 @@ class KernelLoops:
             case Barrier():
                 yield "barrier"
             case SwapBuffers():
-                names = [self.arrays[number] for number in (s.first, s.second)]
+                names = [self.array(number) for number in (s.first, s.second)]
                 yield f"swap {' and '.join(names)}"
             case CombineThreads():
                 name, device = self.kernel.locals[s.variable].name, self.program.machine.device
@@ -309,7 +309,7 @@ class KernelLoops:
         )
         manner = ""
         if s.vectors is not None:
-            names = " ".join(self.arrays[number] for number in s.vectors.moved)
+            names = " ".join(self.array(number) for number in s.vectors.moved)
             manner = f", {s.vectors.count} of {names} together where rows are aligned"
         from ilang.core.occupancy import iterations_of, loads_in_flight
 
@@ -330,7 +330,7 @@ class KernelLoops:
         if loop.chunk is not None:
             block = self.kernel.names[loop.chunk.block]
             remarks.append(f"block {block} of {self._end(loop.chunk.count)}")
-        names = [self.arrays[number] for number in loop.finite]
+        names = [self.array(number) for number in loop.finite]
         remarks += [f"if {' and '.join(names)} are finite"] if names else []
         end += ", the first of" if loop.first else "," if remarks else ""
         end += " " * bool(remarks) + ", ".join(remarks)
@@ -360,7 +360,7 @@ class KernelLoops:
         elif loop.version is not None:
             version = f" with the reciprocal of {self._scalar(loop.version.arguments[1])}"
         if isinstance(loop.manner, ir.Vectors):
-            moved = [self.arrays[number] for number in loop.manner.buffers]
+            moved = [self.array(number) for number in loop.manner.buffers]
             wide = f", {' '.join(moved)} together"
         return f"{lanes}{role}{prefetch}{deferred}{version}{wide}"
 
@@ -442,9 +442,8 @@ class KernelLoops:
                 return ""
 
     def _element(self, buffer: int, index: Sequence[Affine]) -> str:
-        name = self.arrays[buffer]
+        name = self.array(buffer)
         return f"{name}[{','.join(self._affine(part) for part in index)}]" if index else name
 
     def _affine(self, index: Affine) -> str:
-        names, arrays = self.kernel.names, self.arrays
-        return affine_text(index, names.__getitem__, self._end, arrays.__getitem__)
+        return affine_text(index, self.kernel.names.__getitem__, self._end, self.array)

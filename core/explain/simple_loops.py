@@ -398,9 +398,7 @@ class _Simple(KernelLoops):
                 return Piece(self.variables[leaf.variable], ATOM)
             case Position():
                 index = self._in_letters(leaf.index)
-                terms = affine_terms(
-                    index, self.words.__getitem__, self._end, self.arrays.__getitem__
-                )
+                terms = affine_terms(index, self.words.__getitem__, self._end, self.array)
                 return position_piece(terms)
             case Select() if not _is_a_test(leaf):
                 return scalar_piece(leaf.then, self._piece)
@@ -408,9 +406,7 @@ class _Simple(KernelLoops):
                 return Piece(self._leaf(leaf), ATOM)
 
     def _affine(self, index: Affine) -> str:
-        return affine_text(
-            self._in_letters(index), self.words.__getitem__, self._end, self.arrays.__getitem__
-        )
+        return affine_text(self._in_letters(index), self.words.__getitem__, self._end, self.array)
 
     def _in_letters(self, index: Affine) -> Affine:
         """An index over ``words``: where a loop goes on by 64, its letter stands for 64 times its variable."""

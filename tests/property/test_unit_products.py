@@ -33,7 +33,7 @@ PRODUCT = "{0}*{1}~ijk | i:2:32,j:2:32,k:4:16 | i j k k' 0 1 k'' i' j' i'' j'' |
 SUM = "+ijk~ij | i:2:32,j:2:32,k:4:16 | i j k k' k'' i' j' i'' j'' 0 | i:p,j:p,i':t,j':t,i'':{0},j'':{0},k'':{0}"
 ROUNDED = {"m": "TF32", "m16": "bf16"}
 """What the units round to, by role."""
-HELD = re.compile(r"_copy_held.* = in|const ushort2 loaded\d = \(\(const ushort2 \*\)in\d_copy")
+HELD = re.compile(r"_copy_held.* = in|const ushort2 loaded_\d = \(\(const ushort2 \*\)in\d_copy")
 """A line that reads what a lane holds of a copy."""
 LAYOUTS = ("ik", "kj"), ("ki", "kj"), ("ik", "jk"), ("ki", "jk")
 """Of both factors: with terms in rows or down columns."""

@@ -45,7 +45,7 @@ VALUES: tuple[Any, ...] = (
     *(np.zeros((2, 2), np.float32), np.float32(1), np.array(["a"])),
 )
 INNER = {"check_combines", "derived", "inferred", "keep_open", "plan_of", "takes", "text", "wires"}
-INNER |= {"gradient_for", "run"}
+INNER |= {"along_batch", "gradient_for", "run"}
 """Methods of components that the product calls itself."""
 OPERATORS = ("__and__", "__rand__", "__or__", "__ror__", "__rshift__", "__rrshift__", "__getitem__")
 GIVEN: dict[str, tuple[Any, ...]] = {"shapes": ((2, 3),), "ranked": (1, 1)}
