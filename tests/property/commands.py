@@ -84,6 +84,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--emulate": FLAG,
     },
     "build": {
+        "--load": ("old.npz", "none.npz", "x.npy"),
         "--target": ("c", "cuda", "numpy"),
         "-o": ("out", "project", "x.npy"),
         "--def": ("net", "main"),
@@ -183,7 +184,11 @@ TOGETHER: dict[str, Sequence[Sequence[str]]] = {
         ["--val", "v.npz", "--save", "new.npz", "--log", "new", "--curve", "new.svg"],
         ["--debug-nan", "--config", "lr=1e30"],
     ),
-    "build": (["--target", "cuda", "--prefix", "my"], ["--def", "net", "--shape", "x=4|3"]),
+    "build": (
+        ["--target", "cuda", "--prefix", "my"],
+        ["--def", "net", "--shape", "x=4|3"],
+        ["--def", "net", "--shape", "x=4|3", "--load", "old.npz"],
+    ),
     "test": (["--target", "cuda", "--emulate"], ["--update", "--json"]),
     "graph": (["--def", "net", "--shape", "x=4|3", "--format", "svg"], ["--target", "cuda"]),
     "diff": (
