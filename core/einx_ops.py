@@ -1,7 +1,8 @@
 """The operations of einx notation: a row says what kind an operation is, and what scalars it is made of.
 
-To add one: a row. A kind says which expressions have brackets and what an operation that is written short means
-(``notation/einx/forms.py``), and which assignments it becomes (``passes/einx/bodies.py``).
+To add one: a row, and its name in ``ilang/einx.py`` for type checkers. A kind says which expressions have brackets and
+what an operation that is written short means (``notation/einx/forms.py``), and which assignments it becomes
+(``passes/einx/bodies.py``).
 """
 
 from __future__ import annotations

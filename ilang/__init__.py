@@ -17,10 +17,15 @@ TYPE_CHECKING = (
     False  # what type checkers take for true; importing `typing` would double the start-up
 )
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypedDict, Unpack, overload
 
-    from ilang.codegen.components.component import Component
+    from numpy.typing import NDArray
+
+    from ilang import einops as einops
+    from ilang import einx, lib
+    from ilang import tensor as tensor
+    from ilang.codegen.components.component import Component, TensorInput
     from ilang.codegen.components.elementwise import ElementwiseKernel
     from ilang.codegen.components.library import Library
     from ilang.core.diagnostic import (
@@ -41,6 +46,17 @@ if TYPE_CHECKING:
     )
 
     I: Component  # noqa: E741 - the language's name for it
+    load_ipython_extension: Callable[[Any], None]
+
+    class _EinsumOptions(TypedDict, total=False):
+        out: Any
+        optimize: Any
+        dtype: Any
+        order: str
+        casting: str
+        target: str
+        threads: int | str | None
+
 
 __version__ = "0.2.0.dev0"
 
@@ -112,6 +128,27 @@ def load(path: str | os.PathLike[str]) -> Library:
 
 _contract: Any = None
 """The function that runs an einsum of arrays, imported by the first one."""
+
+if TYPE_CHECKING:  # a block of overloads alone is what mypy takes
+
+    @overload
+    def einsum(spec: str) -> Component: ...
+    @overload
+    def einsum(
+        spec: str | TensorInput,
+        array: TensorInput | Sequence[Any],
+        /,
+        *arrays: TensorInput | Sequence[Any],
+        **options: Unpack[_EinsumOptions],
+    ) -> Any: ...
+    @overload
+    def einsum(
+        spec: Any,
+        array: Any,
+        /,
+        *arrays: Any,
+        **options: Unpack[_EinsumOptions],
+    ) -> NDArray[Any]: ...
 
 
 def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
@@ -200,7 +237,8 @@ def elementwise(
         raise
 
 
-def __getattr__(name: str) -> Any:
+def _loaded(name: str) -> Any:
+    """A name of the package that is not used yet."""
     if name == "I":
         value: Any = i("I")
     elif name in ("einops", "einx", "lib", "tensor"):
@@ -221,6 +259,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # which would take it for a declaration of every name
+    __getattr__ = _loaded
 
 
 def __dir__() -> list[str]:

@@ -19,13 +19,73 @@ from ilang.codegen.components.pieces import PIECES, called
 from ilang.codegen.frameworks.dynamo import uncompiled
 
 TYPE_CHECKING = False  # see ilang/__init__.py
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the functions of `PIECES`, for type checkers
     from collections.abc import Sequence
+    from typing import Protocol, Unpack, overload
 
     from numpy.typing import NDArray
 
-    Axes = int | Sequence[int] | None
-    Array = NDArray[Any]
+    from ilang.codegen.components.component import CallOptions, TensorInput
+
+    class _OfElements(Protocol):
+        @overload
+        def __call__(self, x: TensorInput, /, **options: Unpack[CallOptions]) -> Any: ...
+        @overload
+        def __call__(self, x: Any, /, **options: Unpack[CallOptions]) -> NDArray[Any]: ...
+
+    class _OfTwo(Protocol):
+        @overload
+        def __call__(
+            self, x: TensorInput, y: TensorInput, /, **options: Unpack[CallOptions]
+        ) -> Any: ...
+        @overload
+        def __call__(self, x: Any, y: Any, /, **options: Unpack[CallOptions]) -> NDArray[Any]: ...
+
+    class _AxisOptions(CallOptions, total=False):
+        axis: int
+        keepdims: bool
+
+    class _AlongAxis(Protocol):
+        @overload
+        def __call__(self, x: TensorInput, /, **options: Unpack[_AxisOptions]) -> Any: ...
+        @overload
+        def __call__(self, x: Any, /, **options: Unpack[_AxisOptions]) -> NDArray[Any]: ...
+
+    class _AxesOptions(CallOptions, total=False):
+        axis: int | Sequence[int] | None
+        keepdims: bool
+
+    class _Reduction(Protocol):
+        @overload
+        def __call__(self, x: TensorInput, /, **options: Unpack[_AxesOptions]) -> Any: ...
+        @overload
+        def __call__(self, x: Any, /, **options: Unpack[_AxesOptions]) -> NDArray[Any]: ...
+
+    relu: _OfElements
+    sigmoid: _OfElements
+    silu: _OfElements
+    gelu: _OfElements
+    matmul: _OfTwo
+    conv2d: _OfTwo
+    sum: _Reduction
+    prod: _Reduction
+    max: _Reduction
+    min: _Reduction
+    mean: _Reduction
+    var: _Reduction
+    logsumexp: _Reduction
+    argmax: _AlongAxis
+    argmin: _AlongAxis
+    softmax: _AlongAxis
+    log_softmax: _AlongAxis
+    layer_norm: _AlongAxis
+
+if TYPE_CHECKING:
+
+    @overload
+    def one_hot(x: TensorInput, classes: int, **options: Unpack[CallOptions]) -> Any: ...
+    @overload
+    def one_hot(x: Any, classes: int, **options: Unpack[CallOptions]) -> NDArray[Any]: ...
 
 
 @ends_at_caller
@@ -53,7 +113,8 @@ def _function(name: str) -> Callable[..., Any]:
     return piece
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def _loaded(name: str) -> Callable[..., Any]:
+    """A function that is not used yet."""
     if name not in PIECES:
         from ilang.core.suggestion import nearest
 
@@ -62,6 +123,10 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(f"lib has no function {name!r}{hint}")
     function = globals()[name] = _function(name)
     return function
+
+
+if not TYPE_CHECKING:  # which would take it for a declaration of every name
+    __getattr__ = _loaded
 
 
 def __dir__() -> list[str]:

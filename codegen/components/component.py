@@ -24,7 +24,7 @@ from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
 from ilang.core.notation.components.arity import Wires, combined, swapped, wires_of, wires_of_all
 
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Protocol, TypedDict
 
     from numpy.typing import NDArray
 
@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 
     TensorInput = _Torch | _Jax | float
     """Arguments of a call whose results are of PyTorch or JAX."""
+
+    class CallOptions(TypedDict, total=False):
+        """Options of calls of functions: those of components."""
+
+        out: Any
+        threads: int | str
+        target: str
+        stream: Any
 
 
 def _operator(symbol: str) -> tuple[Callable[[Component, object], Component], ...]:

@@ -111,7 +111,7 @@ def test_a_composition_alike_on_both_sides_is_one(
     x = np.arange(float(np.prod(shape))).reshape(shape)
     sizes = {"c": 1} if "+" in text else {"p": 2} if "p" in text else {}
     arrays = [x, np.ones(6)] if "," in text else [x]
-    found = einx.id(text, *arrays, **sizes)
+    found: Any = einx.id(text, *arrays, **sizes)
     found = found[0] if isinstance(found, tuple) else found
     np.testing.assert_array_equal(found, expected(x))
 

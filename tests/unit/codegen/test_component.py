@@ -873,7 +873,7 @@ def test_face() -> None:
     assert {"i", "I", "load", "einsum", "einx", "elementwise", "Error"} <= set(dir(ilang))
     assert issubclass(ilang.ShapeError, Error)
     with pytest.raises(AttributeError):
-        ilang.nothing  # noqa: B018
+        ilang.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_component() -> None:
     assert repr(f) == '<Component einsum("ij;jk=>ik"): 2 inputs, 1 output>'
     assert repr(einsum("ij;\n jk=>ik")) == '<Component einsum("ij;  jk=>ik"): 2 inputs, 1 output>'
     with pytest.raises(Error) as caught:
-        einsum(3)
+        einsum(3)  # type: ignore[call-overload]
     assert caught.value.code == "E0716"
 
 
