@@ -19,6 +19,9 @@ from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.shifted import has_shifts
 from ilang.core.record import replace
 
+MOST_ROWS = 2
+"""Rows at most that a loop prefetches, the stored one included: more of them keep memory busy by themselves."""
+
 
 def fetched_buffers(program: ir.Program) -> frozenset[int]:
     """The buffers that loops of a program prefetch."""
@@ -37,7 +40,7 @@ def prefetch_of_stores(
 ) -> Prefetch | None:
     """The prefetch of what a loop stores next, where that pays, but for buffers that others have ``fetched``."""
     rows = _rows(program, fetched, loop)
-    if not rows:
+    if not rows or MOST_ROWS < len(rows):
         return None
     memory, size = program.machine.memory, BYTES[rows[0].dtype]
     return Prefetch(memory.fetched_bytes // size, tuple(_lines(program, row) for row in rows))

@@ -47,6 +47,7 @@ def test_a_loop_fetches_what_it_stores_and_what_it_reads_alike() -> None:
         ("ij+j~ij", [(9, 1000), (1000,)]),  # the row ends before what is a page further on
         ("^i~i", None),  # an exponential takes longer than the memory
         ("ij~ji", None),  # a copy in squares
+        ("i*i~i", None),  # three arrays keep memory busy by themselves
         ("+ij~i", None),  # the sum of a row is stored, and not a row
         ("ik*kj~ijk >> +ijk~ij", None),  # tiles store from registers
     ],
