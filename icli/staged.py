@@ -31,6 +31,7 @@ WRITTEN = "nests"
 """The stage that ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
 WHY = "why"
 """The stage that ``--why`` prints: what was compared where prices chose a schedule."""
+LETTERS = "Shapes read batch|input->output. Loops, work and all sizes, for example:"
 ROWS = "Rows: batch|input->output; ? is one axis, ... any number. Loops and work with:"
 
 
@@ -141,15 +142,42 @@ class DefinitionAtShapes:
 
     def page(self, verbose: bool = False, machine: Machine = CPU) -> str:
         """The page: without shapes what the text says, ``verbose`` of every value; else everything."""
-        from ilang.icli.definitions import head_of, signature
+        from ilang.icli.definitions import signature
 
         head = signature(self.function)
         if not self.is_open():
             return f"{head}\n\n{self.explanation(machine)}"
-        inputs = " ".join(f"--shape {each.name}=..." for each in head_of(self.function).tensors)
-        rows = self.function.shape_so_far(self.shapes, self.config)
-        page = rows.listing() if verbose else str(rows)
-        return f"{head}\n\n{page}\n\n{ROWS}\n  {inputs}\n"
+        if verbose:
+            page = self.function.shape_so_far({}, self.config).listing()
+            return f"{head}\n\n{page}\n\n{ROWS}\n  {self._with_shapes(None)}\n"
+        rows = self.function.shape_by_example(self.config)
+        if rows.example is None:
+            return f"{head}\n\n{rows}\n\n{ROWS}\n  {self._with_shapes(None)}\n"
+        return f"{head}\n\n{rows}\n\n{LETTERS}\n  {self._with_shapes(rows.example.texts())}\n"
+
+    def _with_shapes(self, shapes: Mapping[str, str] | None) -> str:
+        """The options that give each input a shape, of an example or to be filled in; of a file, the command."""
+        from shlex import quote
+
+        from ilang.icli.definitions import functions_of, head_of
+
+        names = [each.name for each in head_of(self.function).tensors]
+        texts = {name: "..." if shapes is None else f"'{shapes[name] or '.'}'" for name in names}
+        words = [f"--shape {name}={text}" for name, text in texts.items()]
+        module = self.function.model.module
+        file = module.source.name
+        if file.endswith(".i") and shapes is not None:
+            meant = [each.name for each in functions_of(module, None)]
+            words = [f"--def {self.name}"] * (meant != [self.name]) + words
+            words += [f"--config {name}={quote(str(value))}" for name, value in self.config.items()]
+            words.insert(0, f"i explain {quote(file)}")
+        lines = [words[0]]
+        for word in words[1:]:
+            if len(lines[-1]) + len(word) < 74:
+                lines[-1] += f" {word}"
+            else:
+                lines.append(f"  {word}")
+        return " \\\n  ".join(lines)
 
     def text(self, stage: str, target: str = "c") -> str:
         """The text of a run at one stage of the way down to a target."""

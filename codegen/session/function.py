@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.arguments import check_flag, check_is, placed, shape_of
@@ -18,14 +19,14 @@ from ilang.codegen.session.solved import SolvedDefinition
 from ilang.codegen.system.concurrency import kept, lock_of_runs
 from ilang.core import pipeline
 from ilang.core.definition import LastingTensor
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, Error
 from ilang.core.explain.expression import aligned
-from ilang.core.explain.open_rows import Kind, SoFar, so_far
+from ilang.core.explain.open_rows import Kind, SoFar, examples, so_far
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.operations import GraphConstraints
-from ilang.core.infer.rows_so_far import check_so_far
+from ilang.core.infer.rows_so_far import check_so_far, rows_so_far
 from ilang.core.machine import CPU, Machine
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ilang.codegen.project.checking import Check
     from ilang.codegen.session.pure_call import PureCalls
     from ilang.core.build.program import Given
+    from ilang.core.build.routines import Built
     from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 Config = Mapping[str, "Given"] | None
 KEPT = 16
 """Shapes for which a definition that is called stays compiled."""
+
+EXAMPLES = 12
+"""Examples of shapes that are tried for a page."""
 
 KINDS: Mapping[str, Kind] = {
     "input": "input",
@@ -191,7 +196,35 @@ class Function:
         Raises:
             Error: what is wrong with the text, or does not agree.
         """
-        built = self.model.built(options_of(self.name, shapes, config, {}))
+        return self._so_far(self.model.built(options_of(self.name, shapes, config, {})))
+
+    def shape_by_example(self, config: Config = None) -> SoFar:
+        """The rows of every tensor where inputs have as many axes as likely; letters stand for sizes that are open.
+
+        Where no example fits, the rows are those of ``shape_so_far``.
+
+        Raises:
+            Error: what is wrong with the text, or does not agree.
+        """
+        built = self.model.built(options_of(self.name, {}, config, {}))
+        rows = rows_so_far(GraphConstraints(built.graph, ArrayAxes(built.graph, None)))
+        inputs = {cell.name: rows[n] for cell, n in built.inputs if cell.kind == "input"}
+        returned = [rows[each.number][2] for each in built.results if each.role == "return"]
+        for example in islice(examples(inputs, next(iter(returned), None)), EXAMPLES):
+            try:
+                one = self.definition(example.texts(), config)
+                other = self.definition(example.larger().texts(), config)
+            except Error:
+                continue
+            if len(one.inferred.shapes) != len(other.inferred.shapes):
+                continue  # sizes say how often the text repeats a statement
+            pairs = zip(one.inferred.shapes, other.inferred.shapes, strict=True)
+            page = self._so_far(one.built, [example.words(*pair) for pair in pairs])
+            return replace(page, example=example)
+        return self._so_far(built)
+
+    def _so_far(self, built: Built, shapes: Sequence[Sequence[str]] | None = None) -> SoFar:
+        """The rows of what was built, as far as they are known, or as given."""
         order = {cell: n for n, cell in enumerate(built.paths)}
         inputs = {
             number: (KINDS.get(cell.kind, "constant"), built.paths.get(cell, cell.name))
@@ -199,7 +232,10 @@ class Function:
         }
         results = [each.number for each in built.results if each.role == "return"]
         changed = {each.number for each in built.results if each.role in ("parameter", "state")}
-        return so_far(built.graph, inputs, results, changed)
+        module = self.model.module
+        spans = {each.head.name: each.span for each in module.functions}
+        spans |= {each.head.name: each.span for each in module.routines}
+        return so_far(built.graph, inputs, results, changed, spans[self.name], shapes)
 
     def check_so_far(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> None:
         """Check the text and the shapes that are given as ``shape_so_far`` does, which lists every tensor too.

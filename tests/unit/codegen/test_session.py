@@ -835,6 +835,33 @@ def test_rows_of_slices_and_of_what_nothing_uses(tmp_path: Path) -> None:
     assert rows["n"] == "?|()"
 
 
+def test_letters_stand_for_open_sizes(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(
+        'op half(x) = "w" *. x + "b" 3\n'
+        'eights = einx.id("b (h w) -> b h w", h=8)\n'
+        'sevens = einx.id("b (h w) -> b h w", h=7)\n'
+        "op wide(x) = eights(x)\nop other(x) = sevens(x)\n"
+        'cd step(x, t) {\n  d = "w" * half(x) - t\n  loss = d *. d ++ "...|... => 0"\n  backprop(loss)\n'
+        "  for p in params(loss) { p =- p.grad }\n  return loss\n}\n"
+        'cd both(x, y) { z = "w" * x; s = z + y; return s, x }\n',
+        encoding="utf-8",
+    )
+    m: Any = load(tmp_path / "m.i")
+    page = m["both"].shape_by_example()
+    assert page.example is not None
+    assert page.example.texts() == {"x": "8|3", "y": "8|2"}
+    rows = {each.name: each.rows for each in page.values}
+    assert [rows[name] for name in ("x", "y", "w", "z")] == ["b|n", "b|m", "n->m", "b|m"]
+    assert "  n  output axis of x\n  m  output axis of y\n" in str(page)
+    step = m["step"].shape_by_example()
+    assert [each.name for each in step.of("named")] == ["d", "loss"]
+    assert "returns loss" in str(step)
+    wide = m["wide"].shape_by_example()
+    assert {each.name: each.rows for each in wide.of("named")} == {"out": "b,8,?"}
+    assert "?  follows from these" in str(wide)
+    assert m["other"].shape_by_example().example is None
+
+
 KEEPS = """
 op seen(x; keep = 0.5) { "m" [ 1; 2 ] =: keep *. m + (1 - keep) *. (x ++ "b|n => n"); "w" *. (x - m) }
 op counted(x) { "n" =: n + 1; x *. n }
