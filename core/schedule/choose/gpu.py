@@ -73,10 +73,10 @@ def choose_for_gpu(
         ).tiles
         blocks = blocks_of(apart, readers, tiled, extents, machine)
         others = replace(readers, kept=readers.kept.union(apart.phases))
-    rows = gpu_rows(shaped, others, tiles, extents, machine)
-    taken_by_rows = {*rows[0], *blocks.tiles, *blocks.matrices}
-    tiled_ends, ends = epilogues(shaped, written, others, rows[1], taken_by_rows)
-    choice = _Nests(shaped, written, provenance, readers, (rows[0], tiled_ends), (blocks, ends))
+    members, with_rows = gpu_rows(shaped, others, tiles, extents, machine)
+    placed = {*members, *blocks.tiles, *blocks.matrices}
+    all_tiles, ends = epilogues(shaped, written, others, with_rows, placed)
+    choice = _Nests(shaped, written, provenance, readers, (members, all_tiles), (blocks, ends))
     nests, kernels = choice.run(), Kernels(shaped, provenance, only_common=True)
     parted = parted_values(shaped, nests)
     nests = tuple(
@@ -151,6 +151,7 @@ def _with_blocks(node: Assignment, nest: Nest) -> Nest:
 class _Nests:
     """The nests chosen so far, from the outputs on; ``given`` has the loops that a staged value takes.
 
+    ``ends`` are the contractions that pointwise work ends, each with the number of loops of its reader around it.
     ``imposed`` are the values whose nests a person wrote, and that would have others.
     """
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tile import BlockTile
-from ilang.core.schedule.fuse import mapping
+from ilang.core.schedule.choose.tilings import End, end_after, tail_of
 
 
 def epilogues(
@@ -37,7 +37,7 @@ def epilogues(
         tiles: of each value that goes block by block.
         others: values that belong to other kernels already.
     """
-    ends: dict[int, tuple[int, dict[int, int]]] = {}
+    ends: dict[int, End] = {}
     all_tiles = [*tiles]
     depths: dict[int, int] = {}
     for value, node in enumerate(shaped.nodes):
@@ -67,27 +67,20 @@ def _ends_in_block(node: Assignment, tile: BlockTile) -> bool:
 
 
 def _end(
-    shaped: Shaped,
-    readers: Inlining,
-    ends: Mapping[int, tuple[int, dict[int, int]]],
-    node: Assignment,
-) -> tuple[int, dict[int, int]] | None:
+    shaped: Shaped, readers: Inlining, ends: Mapping[int, End], node: Assignment
+) -> End | None:
     """The contraction whose elements a pointwise value has, in their order, and where its axes are in the value."""
-    if node.acc is not None or node.base is not None:
-        return None
-    for read in dict.fromkeys(node.reads):
-        producer, end = shaped.nodes[read.value], ends.get(read.value)
-        if end is None or readers.sole[read.value] is None or not isinstance(producer, Assignment):
-            continue
-        names = mapping(producer, read)
-        axes = {at_end: names[axis] for at_end, axis in end[1].items() if axis in names}
-        contraction = shaped.nodes[end[0]]
-        assert isinstance(contraction, Assignment)
-        if [axes.get(axis) for axis in contraction.output_axes()] == list(node.output_axes()) and (
-            len(axes) == len(node.axes) == len(read.index)
-        ):
-            return end[0], axes
-    return None
+
+    def is_end(read: Read) -> bool:
+        if read.value not in ends:
+            return False
+        contraction, axes = end_after(shaped, ends[read.value], read)
+        of = shaped.nodes[contraction]
+        assert isinstance(of, Assignment)
+        return [axes.get(axis) for axis in of.output_axes()] == list(node.output_axes())
+
+    tail = tail_of(shaped, readers, node, is_end)
+    return None if tail is None else end_after(shaped, ends[tail.value], tail)
 
 
 def _kept(tile: BlockTile, axes: Mapping[int, int], count: int) -> BlockTile:

@@ -7,7 +7,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 
 from ilang.core.calculus.affine import variables_of
 from ilang.core.ir.schedule import Loop, Nest
@@ -86,7 +86,15 @@ def tilings(
             tile = tile_of(node, accesses[value])
             if tile is not None and not _gives(shaped, written, inlining, node, tile):
                 tile = None
-            tail = _tail(shaped, others, inlining, tiles, tails, node)
+            tail = tail_of(
+                shaped,
+                inlining,
+                node,
+                lambda read: (
+                    read.value not in others
+                    and (tiles[read.value] is not None or tails[read.value] is not None)
+                ),
+            )
         tiles.append(tile)
         tails.append(tail)
         ends.append(_end(shaped, value, tile, tail, ends))
@@ -146,17 +154,16 @@ def _has_loops(tilings: Tilings, value: int, node: Node, nest: Nest | None) -> b
     return (nest.factors, nest.order) in (tilings.loops(value, node), rows.loops(value, node))
 
 
-def _tail(
-    shaped: Shaped,
-    others: Container[int],
-    inlining: Inlining,
-    tiles: Sequence[Tiling | None],
-    tails: Sequence[Read | None],
-    node: Assignment,
+def tail_of(
+    shaped: Shaped, inlining: Inlining, node: Assignment, is_end: Callable[[Read], bool]
 ) -> Read | None:
     """The one read of a pointwise node that delivers, element by element, what may be a tiled reduction.
 
-    The reduction is none of the ``others``, which have written nests with other loops.
+    Args:
+        shaped: the program.
+        inlining: who reads each value.
+        node: an assignment.
+        is_end: whether a read is of such a reduction, or of pointwise work on one.
     """
     if node.acc is not None or node.base is not None:
         return None
@@ -165,9 +172,8 @@ def _tail(
         if (
             isinstance(producer, Assignment)
             and inlining.sole[read.value] is not None
-            and read.value not in others
             and len(set(mapping(producer, read).values())) == len(node.axes) == len(read.index)
-            and (tiles[read.value] is not None or tails[read.value] is not None)
+            and is_end(read)
         ):
             return read
     return None
@@ -186,7 +192,13 @@ def _end(
         return value, {axis: axis for axis in range(len(node.axes))}
     if tail is None:
         return None
-    end, producer = ends[tail.value], shaped.nodes[tail.value]
+    end = ends[tail.value]
+    return end and end_after(shaped, end, tail)
+
+
+def end_after(shaped: Shaped, end: End, tail: Read) -> End:
+    """An end of what is read, with the axes of its reader."""
+    producer = shaped.nodes[tail.value]
     assert isinstance(producer, Assignment)
     names = mapping(producer, tail)
-    return end and (end[0], {at_end: names[at] for at_end, at in end[1].items() if at in names})
+    return end[0], {at_end: names[at] for at_end, at in end[1].items() if at in names}
