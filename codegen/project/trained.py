@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.session.checkpoint import Checkpoint, read
-from ilang.codegen.session.session import STATE
 from ilang.codegen.session.sharing import matched
 from ilang.codegen.targets.session import EmittedSession, Struct
 from ilang.core.diagnostic import DataError
@@ -40,15 +39,8 @@ def _filled(kept: Sequence[KeptTensor], values: dict[str, Numbers]) -> tuple[Kep
 
 def _values(struct: Struct, checkpoint: Checkpoint, path: str) -> Iterator[tuple[str, Numbers]]:
     """The values of parameters by their names in a struct, and those of its state where the file has any."""
-    state = {
-        each.removeprefix(STATE): array
-        for each, array in checkpoint.arrays.items()
-        if each.startswith(STATE)
-    }
-    parameters = {
-        each: array for each, array in checkpoint.arrays.items() if not each.startswith(STATE)
-    }
-    for role, given in (("parameter", parameters), ("state", state)):
+    given_by_role = (("parameter", checkpoint.parameters()), ("state", checkpoint.state()))
+    for role, given in given_by_role:
         tensors = {each.path: each for each in struct.kept if each.role == role}
         if role == "parameter" or given:
             for wanted, place in matched(list(tensors), list(given), path).items():

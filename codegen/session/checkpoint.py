@@ -34,12 +34,25 @@ ZIP = b"PK"
 """The first bytes of a .npz file."""
 
 
+STATE = "state."
+"""Stands before the paths of state in checkpoints."""
+
+
 @record
 class Checkpoint:
     """The arrays of a file by name, and its notes."""
 
     arrays: Mapping[str, Array]
     notes: Mapping[str, str]
+
+    def parameters(self) -> dict[str, Array]:
+        """The arrays of parameters, by path."""
+        return {path: each for path, each in self.arrays.items() if not path.startswith(STATE)}
+
+    def state(self) -> dict[str, Array]:
+        """The arrays of state, by path."""
+        named = self.arrays.items()
+        return {path[len(STATE) :]: each for path, each in named if path.startswith(STATE)}
 
 
 def write(path: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> None:

@@ -34,7 +34,7 @@ from ilang.codegen.call.memory import fitting
 from ilang.codegen.call.plan import OUT_OF_RANGE
 from ilang.codegen.call.target import check_target
 from ilang.codegen.call.tracebacks import ends_at_caller
-from ilang.codegen.session.checkpoint import DEFINITION, Checkpoint, read, write
+from ilang.codegen.session.checkpoint import DEFINITION, STATE, Checkpoint, read, write
 from ilang.codegen.session.given_shapes import rows_of_arrays
 from ilang.codegen.session.initial import initial_values
 from ilang.codegen.session.settings import Settings
@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     from ilang.codegen.session.model import Model, Options
     from ilang.core.ir.shaped import Node
 
-STATE = "state."
-"""Stands before the paths of state in checkpoints."""
 KNOWN_LATER = ("parameters", "state", "config", "inputs", "_solved")
 """Attributes of a session whose shapes are known: before, its first run has to bring them."""
 LASTING = ("parameter", "state")
@@ -435,14 +433,8 @@ class Session:
 
     def _take_checkpoint(self, name: str, checkpoint: Checkpoint) -> None:
         """Replace parameters and state by those of a file of this name. Raises: DataError, as ``load``."""
-        state = {
-            path[len(STATE) :]: a for path, a in checkpoint.arrays.items() if path.startswith(STATE)
-        }
-        parameters = {
-            path: a for path, a in checkpoint.arrays.items() if not path.startswith(STATE)
-        }
-        chosen = [_taken(self.parameters, parameters, name)]
-        if state and self.state:
+        chosen = [_taken(self.parameters, checkpoint.parameters(), name)]
+        if (state := checkpoint.state()) and self.state:
             chosen.append(_taken(self.state, state, name))
         runs = checkpoint.notes.get("runs", "")
         with self.lock, signals_held():
