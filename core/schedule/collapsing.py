@@ -33,6 +33,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     if all(len(node.axes) < 2 for node in shaped.nodes if not isinstance(node, Input)):
         return shaped
     from ilang.core.transform.collapsed import collapsed_axes
+    from ilang.core.transform.grouped_rows import grouped_rows
     from ilang.core.transform.masked import masked_operands
 
     extents = extents_of(shaped, small, machine)
@@ -42,7 +43,8 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
             machine.device is None
         )  # blocks of a GPU leave out the tiles in which no guard holds
         masked = masked_operands(program, extents) if is_tiled else program
-        return collapsed_axes(masked, extents, machine)
+        collapsed = collapsed_axes(masked, extents, machine)
+        return grouped_rows(collapsed, machine) if is_tiled else collapsed
 
     bare = _unwritten(shaped)
     collapsed = changed(bare)

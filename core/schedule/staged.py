@@ -97,7 +97,7 @@ def interval_of(
 ) -> tuple[Interval, Extent, LoopSteps] | None:
     """The interval of a dimension that an index walks, its extent, and how the loops of the reader walk it.
 
-    None where it runs backwards, or begins at what is not known at the place.
+    None where it is all of it, runs backwards, or begins at what is not known at the place.
 
     Args:
         sizes: of the program.
@@ -123,6 +123,13 @@ def interval_of(
     if index.sizes or any(c < 0 for c, _ in below):
         return None
     extent = _reached(sizes, reader, below, whole)
+    if (
+        not start
+        and not offset
+        and fixed(sizes, extent) is not None
+        and fixed(sizes, extent) == sizes[whole].fixed
+    ):
+        return None
     return (tuple(start), offset), extent, tuple(below)
 
 

@@ -74,6 +74,17 @@ def test_operations_on_rows_are_right(name: str, pattern: str) -> None:
     _agree(getattr(einx, name)(pattern), array(rng, (*shape[:-1], 40, 9)), name)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_columns_of_short_rows_are_right(seed: int) -> None:
+    rng = random.Random(f"columns {seed}")
+    name = rng.choice(("sum", "max", "min", "mean", "var", "softmax"))
+    pattern = rng.choice(("[b] c", "a [b] c", "[a] b [c] d", "[b c] d"))
+    inner = (rng.choice((8, 9, 100, 257, 1000)), rng.choice((2, 3, 4, 5, 7, 12, 15)))
+    shape = (*(rng.choice((1, 2, 3)) for _ in pattern.split()[:-2]), *inner)
+    _agree(getattr(einx, name)(pattern), array(rng, shape), f"{name} {pattern} {shape}")
+
+
 def test_lanes_go_across_short_rows() -> None:
     assert "in0_copy[j,i1]" in i(">ij~i").loops((1000, 9))
     assert "in0_copy" not in i(">ij~i").loops((1000, 90))
