@@ -93,9 +93,9 @@ def _contracts(node: Assignment, product: Assignment) -> bool:
 def of_loop(program: Program, loop: For) -> Iterator[Work]:
     """The work of each innermost loop inside a loop, with the loops from that one down to it."""
     from ilang.core.ir import kernel
-    from ilang.core.ir.cpu import Transpose
+    from ilang.core.ir.cpu import Tile, Transpose
 
-    nested = (kernel.For, kernel.Tile, Transpose)
+    nested = (kernel.For, Tile, Transpose)
     computing = (kernel.Define, kernel.Change, kernel.Store)
     stack: list[tuple[Statement, list[tuple[int, int]], float]] = [(loop, [], 1.0)]
     while stack:
@@ -107,10 +107,10 @@ def of_loop(program: Program, loop: For) -> Iterator[Work]:
                 scalars = [inner.value for inner in inside if isinstance(inner, computing)]
                 sizes = tuple(size for _, size in around)
                 yield Work(sizes, _operations(scalars), scale * _time(scalars))
-        elif isinstance(s, kernel.Tile):
+        elif isinstance(s, Tile):
             around = [*around, *((loop.variable, loop.size) for loop in s.blocks)]
             gained = scale / program.machine.tiles.gain
-            stack += [(inner, around, gained) for inner in s.edge]
+            stack += [(inner, around, gained) for inner in s.body]
             continue
         stack += [(inner, around, scale) for block in kernel.blocks_of(s) for inner in block]
 

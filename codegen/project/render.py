@@ -38,8 +38,9 @@ from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks
+from ilang.core.ir.cpu import Tile
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.kernel import For, Tile, statements_within
+from ilang.core.ir.kernel import For, statements_within
 from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.machine import MACHINES
 from ilang.core.pipeline import infer, lower

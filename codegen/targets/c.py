@@ -32,7 +32,7 @@ from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import PREFIX, linked, own, prefixed
 from ilang.codegen.targets.marked_lines import with_marks
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import DeferredPacking, Transpose
+from ilang.core.ir.cpu import DeferredPacking, Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.rewriting import is_guarded
 from ilang.core.ir.scalar import Apply
@@ -126,7 +126,7 @@ class _Emission:
             (_tile_text(s, functions), s, functions)
             for functions in self.kernels
             for s in ir.statements_within(functions.kernel.body)
-            if isinstance(s, ir.Tile) and s.registers is not None
+            if isinstance(s, Tile) and s.number is not None
         ]
 
     def lines(self) -> Iterator[str]:
@@ -207,7 +207,7 @@ class _Emission:
                 yield from branches(words, s, *bodies)
             case ir.Define() | ir.Change() | ir.Store() | ir.HorizontalReduction():
                 yield from c_scalar.lines(s, spelling)
-            case ir.Tile():
+            case Tile():
                 yield from self._tile(s, functions)
             case Transpose():
                 from ilang.codegen.targets.c_transpose import call
@@ -218,14 +218,14 @@ class _Emission:
             case _:
                 assert_never(s)
 
-    def _tile(self, s: ir.Tile, functions: KernelFunctions) -> Iterator[str]:
+    def _tile(self, s: Tile, functions: KernelFunctions) -> Iterator[str]:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
         buffer = self.program.buffers[s.buffer]
         name, elements = identifier(buffer.name), self._elements(s)
-        aligned = "" if s.registers is None else "ALIGNED "
+        aligned = "" if s.number is None else "ALIGNED "
         kind = functions.spelling.element_kind(s.buffer)
         yield f"{aligned}{kind} {name}[{elements}];"
-        if s.registers is None:
+        if s.number is None:
             yield from self._tile_by_element(s, functions)
             return
         text = _tile_text(s, functions)
@@ -243,7 +243,7 @@ class _Emission:
         yield "#endif"
         yield from braced("", self._tile_by_element(s, functions))
 
-    def _tile_by_element(self, s: ir.Tile, functions: KernelFunctions) -> Iterator[str]:
+    def _tile_by_element(self, s: Tile, functions: KernelFunctions) -> Iterator[str]:
         """A tile in memory, its blocks and its partial sums added in f64."""
         from ilang.codegen.targets.c_terms import in_partials
         from ilang.codegen.targets.c_tile import end_of_block
@@ -263,15 +263,15 @@ class _Emission:
         if partials is not None:
             block = partial(self._block, functions=functions)
             again = f"{each} {{ {added} {name}[element] = {start}; }}"
-            yield from in_partials(partials, s.edge, spelling, block, again)
+            yield from in_partials(partials, s.body, spelling, block, again)
         else:
-            yield from self._block(s.edge, functions)
+            yield from self._block(s.body, functions)
             yield from [f"{each} {added}"] if summed else []
         yield from ["}"] * len(s.blocks)
         if summed:
             yield f"{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums_{name}[element];"
 
-    def _elements(self, s: ir.Tile) -> int:
+    def _elements(self, s: Tile) -> int:
         return math.prod(
             self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
         )
@@ -393,7 +393,7 @@ class _Emission:
         yield from braced(f"for ({first}; {last}; {name}_block += {lanes})", (*longer, *block))
 
 
-def _tile_text(tile: ir.Tile, functions: KernelFunctions) -> TileText:
+def _tile_text(tile: Tile, functions: KernelFunctions) -> TileText:
     """The text of a tile in registers, in the kernel of some functions."""
     from ilang.codegen.targets.c_tile import TileText
 

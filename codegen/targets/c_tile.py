@@ -17,7 +17,8 @@ from ilang.codegen.targets.braces import braced, filled
 from ilang.codegen.targets.c_entry import FORMULAS, several_a_line
 from ilang.codegen.targets.c_tile_part import TileFunction, TilePart
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, deferred_name, stored_name
-from ilang.core.ir.kernel import For, Kernel, Program, Tile
+from ilang.core.ir.cpu import Tile
+from ilang.core.ir.kernel import For, Kernel, Program
 
 COMMENT = {
     "_part": "some rows and lanes, whose sums stay in registers",
@@ -59,7 +60,7 @@ class TileText(TileFunction):
 
     def condition(self) -> str:
         """The condition in which the function may run; "" for always."""
-        return self.plain.conditions(self.registers.guards)
+        return self.plain.conditions(self.tile.guards)
 
     def call(self) -> str:
         """The call of the function; a tile that is ``stored`` by it goes where it belongs."""
@@ -85,9 +86,7 @@ class TileText(TileFunction):
         """The condition in which the function stores the tile where it belongs."""
         into = self.tile.target
         assert into is not None
-        return (
-            self.plain.conditions([*dict.fromkeys((*into.within, *self.registers.guards))]) or "1"
-        )
+        return self.plain.conditions([*dict.fromkeys((*into.within, *self.tile.guards))]) or "1"
 
     # -- the functions -------------------------------------------------------------------------------------------------
 
@@ -99,7 +98,7 @@ class TileText(TileFunction):
             if ending != "_filling" or self.tile.fill is not None:
                 yield f" * {ending}: {text}"
         yield " */"
-        if self.registers.contracts():
+        if self.tile.contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT ON"
             yield "#else"
@@ -114,7 +113,7 @@ class TileText(TileFunction):
             yield from self._whole(filling=True)
         yield from self._any()
         yield from self._called()
-        if self.registers.contracts():
+        if self.tile.contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT OFF"
             yield "#else"

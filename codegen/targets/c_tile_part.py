@@ -24,8 +24,10 @@ from ilang.codegen.targets.c_vector import (
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.calculus.affine import Affine, variables_of
-from ilang.core.ir.kernel import Kernel, Program, Store, Tile
+from ilang.core.ir.cpu import Tile
+from ilang.core.ir.kernel import Kernel, Program, Store
 from ilang.core.ir.scalar import Load, scalars_within
+from ilang.core.lower.uses import captured_by
 from ilang.core.record import replace
 
 VALUE = f"{ACC}[tile_row][part]"
@@ -39,22 +41,21 @@ class TileFunction:
 
     def __init__(self, program: Program, kernel: Kernel, tile: Tile, spelling: Spelling) -> None:
         """For a tile of a kernel, whose names ``spelling`` has."""
-        assert tile.registers is not None
         self.program = program
         self.tile = tile
-        self.registers = tile.registers
         owner = f"{function_identifier(program.name)}_{kernel.name}"
-        self.name = f"{owner}_tile{self.registers.number}"
+        self.name = f"{owner}_tile{tile.number}"
         self.elements = identifier(program.buffers[tile.buffer].name)
         self.dtype = program.buffers[tile.buffer].dtype
         self.kind = vector_type(self.dtype, tile.vector)
-        self.dims, self.ragged = self.registers.extents, self.registers.loops
+        self.dims = tuple(program.sizes[loop.size].fixed or 0 for loop in tile.loops())
+        self.ragged = tile.loops()
         self.plain = spelling
-        self.spelling = VectorSpelling(spelling, tile, self.registers)
+        self.spelling = VectorSpelling(spelling, tile)
 
     def parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
         """The parameters of the function, or of the one of ``some`` of it, and the arguments it is called with."""
-        captured = self.registers.part if some else self.registers.whole
+        captured = captured_by(self.program, self.tile, not some)
         numbers = [self.spelling.size(n) for n in captured.sizes]
         words = [(f"int64_t {name}", name) for name in numbers]
         for number in captured.buffers:
@@ -134,17 +135,17 @@ class TilePart(TileFunction):
         yield from self._over_part(
             f"{VALUE} = {zero if start in ('0.0f', '0.0') else f'{zero} + {start}'};"
         )
-        if self.registers.apart:
+        if self.tile.apart:
             yield f"{self.kind} {SUMS}{vectors};"
             yield from self._over_part(f"{SUMMED} = {zero};")
         elif self.partial is not None:
             yield f"int64_t {COUNT} = 0;"
         yield from self._core(0)
         place = self._place()
-        if self.partial is not None and not self.registers.apart:
+        if self.partial is not None and not self.tile.apart:
             added = self._over_part(f"{place} += {VALUE};")
             yield from braced(f"if ({COUNT} > 1)", (*added, "return;"))
-        yield from self._over_part(f"{place} = {SUMMED if self.registers.apart else VALUE};")
+        yield from self._over_part(f"{place} = {SUMMED if self.tile.apart else VALUE};")
 
     def _by_rows(self) -> dict[tuple[int, tuple[Affine, ...]], str]:
         """The elements, by buffer and index, that rows make a fixed number of elements apart, as text.
@@ -171,7 +172,7 @@ class TilePart(TileFunction):
 
     def _loads(self) -> Iterator[Load]:
         """The loads of an iteration beside those of the tile."""
-        for s in self.registers.body:
+        for s in self.tile.iteration():
             for part in scalars_within(s.value):
                 if isinstance(part, Load) and part.buffer != self.tile.buffer:
                     yield part
@@ -181,12 +182,12 @@ class TilePart(TileFunction):
 
         A partial sum is added to those before it: to what is held beside the tile, or else where the tile will be.
         """
-        if depth == len(self.registers.core):
+        if depth == len(self.tile.core()):
             yield from self._filled(self.tile.fill) if self.tile.fill is not None else ()
             yield from self._loaded()
             yield from self._rows(0)
             return
-        loop = self.registers.core[depth]
+        loop = self.tile.core()[depth]
         if self.partial is None or depth != self.partial.depth:
             if self.has_few_terms():
                 yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
@@ -194,7 +195,7 @@ class TilePart(TileFunction):
             return
         sums, terms = c_terms.opened(self.partial, loop, self.plain)
         partial = braced(terms, self._core(depth + 1))
-        if self.registers.apart:
+        if self.tile.apart:
             again = f"{{ {SUMMED} += {VALUE}; {VALUE} = ({self.kind}){{0}}; }}"
             yield from braced(sums, (*partial, *self._over_part(again)))
         else:
@@ -203,7 +204,7 @@ class TilePart(TileFunction):
     def _rows(self, depth: int) -> Iterator[str]:
         """The loops over rows and lanes, those from a depth on, around what an iteration does."""
         if depth == len(self.loops):
-            yield from map(self.spelling.statement, self.registers.body)
+            yield from map(self.spelling.statement, self.tile.iteration())
             return
         loop, ragged = self.loops[depth], self.ragged[depth]
         last = loop is self.lane_loop
@@ -211,7 +212,7 @@ class TilePart(TileFunction):
         grouped = not last and self.is_matrix()
         place = list[str]()
         is_read = loop.variable in self._walked() and not (last and self._reads_no_lanes())
-        if loop.variable in self.registers.counted() and is_read:
+        if loop.variable in self.tile.counted() and is_read:
             at = self._lane(name) if last else name
             at = f"first_row + {name}" if grouped else at
             at = f"min_i64({at}, last_{name})" if not last and ragged.within else at
@@ -226,7 +227,7 @@ class TilePart(TileFunction):
 
     def has_few_terms(self) -> bool:
         """Whether a row alone meets few terms: loops over them are unrolled whole, for each loads what it uses once."""
-        terms = prod(self.program.sizes[loop.size].fixed or 1 << 62 for loop in self.registers.core)
+        terms = prod(self.program.sizes[loop.size].fixed or 1 << 62 for loop in self.tile.core())
         return not self.is_matrix() and terms <= self.program.machine.tiles.unrolled_terms
 
     def _over_lanes(self, end: str) -> str:
@@ -242,7 +243,7 @@ class TilePart(TileFunction):
         for number in range(len(loads)):
             yield f"{self.kind} {LOADED}{number}[{self.name}_lanes / lanes_{self.kind}];"
         lines = list[str]()
-        if loop.variable in self.registers.counted():
+        if loop.variable in self.tile.counted():
             lines.append(f"const int64_t in_{name} = {self._lane(name)};")
         texts = self.spelling.hold(loads, name)
         registers = f"(rows_at_once + {len(loads)}) * parts_at_once < 4 * HELD / VECTOR / 3"
@@ -258,14 +259,14 @@ class TilePart(TileFunction):
         whole = self.tile.vector == self.program.machine.vector_lanes(self.dtype)
         return [
             load
-            for load in self.registers.along
+            for load in self.tile.along()
             if whole and load.dtype == self.dtype and self.is_matrix()
             if not any(part.looked or rows & part.variables() for part in load.index)
         ][:4]
 
     def _reads_no_lanes(self) -> bool:
         """Whether all that is read lane by lane was read before the loops over rows and lanes."""
-        return self.spelling.held.keys() >= set(self.registers.along)
+        return self.spelling.held.keys() >= set(self.tile.along())
 
     def _walked(self) -> set[int]:
         """The variables of loops by which an iteration reads memory: some rows repeat the one before."""
@@ -295,7 +296,7 @@ class TilePart(TileFunction):
     def _filled(self, fill: Store) -> Iterator[str]:
         """Fill a row of the copy before any of it is read, by the first lanes: its source is read in order."""
         name, lines = self.plain.variable(self.lane_loop.variable), list[str]()
-        if self.lane_loop.variable in self.registers.counted():
+        if self.lane_loop.variable in self.tile.counted():
             lines.append(f"const int64_t in_{name} = {self._lane(name, '')};")
         target = self.spelling.element(fill.buffer, fill.index)
         lines.append(f"*({self.kind}u *)&{target} = {self.spelling.expression(fill.value)};")

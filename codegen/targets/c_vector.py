@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ilang.codegen.targets.cfamily import C_TYPES, KernelNames, Spelling
 from ilang.core.calculus.affine import Affine
-from ilang.core.ir.cpu import Registers
-from ilang.core.ir.kernel import Define, Store, Tile
+from ilang.core.ir.cpu import Tile
+from ilang.core.ir.kernel import Define, Store
 from ilang.core.ir.scalar import Apply, Load, Local, Scalar, scalars_within
 
 
@@ -38,20 +38,21 @@ class Renamed(KernelNames):
 class VectorSpelling(Spelling):
     """Scalars as C text where one loop variable stands for some lanes of a vector."""
 
-    def __init__(self, plain: Spelling, tile: Tile, registers: Registers) -> None:
-        """Names for a kernel, as ``plain`` has them, in a tile of it that registers hold.
+    def __init__(self, plain: Spelling, tile: Tile) -> None:
+        """Names for a kernel, as ``plain`` has them, in a micro-kernel of it.
 
         Some variables of loops over rows and lanes count within a part of the tile; reads use where that is in the
         tensor, which stays inside its dimension.
         """
         super().__init__(plain.program, plain.kernel)
-        self.reads = Renamed(plain, {n: f"in_{plain.variable(n)}" for n in registers.counted()})
+        self.reads = Renamed(plain, {n: f"in_{plain.variable(n)}" for n in tile.counted()})
         self.tile = tile.buffer
         self.lanes = tile.vector
-        self.along = frozenset(registers.along) | (
-            set() if tile.fill is None else {tile.fill.value}
-        )
-        self.vectors = frozenset(registers.vectors)
+        self.along = frozenset(tile.along()) | (set() if tile.fill is None else {tile.fill.value})
+        self.vectors = set[int]()
+        for s in tile.iteration():
+            if isinstance(s, Define) and self.is_vector(s.value):
+                self.vectors.add(s.variable)
         self.held: dict[Load, str] = {}
         self.by_rows: dict[tuple[int, tuple[Affine, ...]], str] = {}
 

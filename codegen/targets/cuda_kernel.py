@@ -19,7 +19,7 @@ from ilang.codegen.targets.cuda_spread import GRID, SpreadText
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.marked_lines import marked
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
@@ -152,7 +152,7 @@ class KernelText:
                 meeting = cuda_together.meeting(self.outer.lanes, self.warp)
                 meeting = f"__syncwarp({meeting if self.outer.lanes < self.warp else ''})"
                 yield f"{meeting if self.outer.over == 'warps' else '__syncthreads()'};"
-            case ir.Tile() | Transpose():
+            case Tile() | Transpose():
                 raise AssertionError("CUDA has no statement of a CPU")
             case _:
                 assert_never(s)

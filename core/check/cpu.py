@@ -6,8 +6,8 @@ from collections.abc import Callable, Container, Sequence
 from itertools import pairwise
 
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Registers, TileTarget, Transpose
-from ilang.core.ir.rewriting import chain_of, is_invariant
+from ilang.core.ir.cpu import Tile, TileTarget, Transpose
+from ilang.core.ir.rewriting import chain_of, is_invariant, parts_of
 from ilang.core.ir.scalar import Apply, Load, scalars_within
 from ilang.core.passes.independence import apart_inside
 from ilang.core.record import replace
@@ -56,24 +56,22 @@ def tiles(
     program: ir.Program, kernel: ir.Kernel, inside: Sequence[ir.Statement], demand: Demand
 ) -> None:
     """The tiles of a kernel: each has a buffer and a number of its own, and a deferred loop where one fills a copy."""
-    by_buffer: dict[int, ir.Tile] = {}
+    by_buffer: dict[int, Tile] = {}
     for s in inside:
-        if isinstance(
-            s, ir.Tile
-        ):  # it may stand in the body and in the edge of another, which is cut
-            same = replace(by_buffer.setdefault(s.buffer, s), edge=s.edge) == s
+        if isinstance(s, Tile):  # it may stand in several parts of a loop, which is cut
+            same = replace(by_buffer.setdefault(s.buffer, s), body=s.body) == s
             demand(same, "a tile has a buffer of its own")
     if not by_buffer:
         return
     held = list(by_buffer.values())
-    numbers = [s.registers.number for s in held if s.registers is not None]
+    numbers = [s.number for s in held if s.number is not None]
     demand(len(set(numbers)) == len(numbers), "a tile in registers has a number of its own")
     filled = [s.fill.buffer for s in held if s.fill is not None]
     deferred = [s.deferred.copy for s in inside if isinstance(s, ir.For) and s.deferred is not None]
     demand(sorted(filled) == sorted(deferred), "a copy that a tile fills has a deferred loop")
     blocks: list[Sequence[ir.Statement]] = [kernel.body]
     for s in inside:
-        if isinstance(s, ir.Tile):
+        if isinstance(s, Tile):
             _tile(program, s, demand)
         if isinstance(s, (ir.For, ir.If)):
             blocks += ir.blocks_of(s)
@@ -86,13 +84,13 @@ def _block(block: Sequence[ir.Statement], demand: Demand) -> None:
     deferred: set[int] = set()
     for n, s in enumerate(block):
         if deferred:
-            deferred -= {x.fill.buffer for x in ir.every((s,), ir.Tile) if x.fill is not None}
+            deferred -= {x.fill.buffer for x in ir.every((s,), Tile) if x.fill is not None}
         if isinstance(s, ir.For) and s.deferred is not None:
             deferred.add(s.deferred.copy)
             stored = {x.buffer for x in ir.every((s,), ir.Store)}
             demand(stored == {s.deferred.copy}, "a deferred loop does nothing but fill its copy")
-        if isinstance(s, ir.Tile) and s.target is not None:
-            demand(s.registers is not None, "a tile that is stored at once is in registers")
+        if isinstance(s, Tile) and s.target is not None:
+            demand(s.number is not None, "a tile that is stored at once is in registers")
             after = block[n + 1] if n + 1 < len(block) else None
             copies = (
                 isinstance(after, ir.If) and after.stored == s.buffer and _copies(after, s.target)
@@ -100,7 +98,7 @@ def _block(block: Sequence[ir.Statement], demand: Demand) -> None:
             demand(copies, "the statement after a tile stores it where the tile goes at once")
         if isinstance(s, ir.If) and s.stored is not None:
             tile = block[n - 1] if 0 < n else None
-            goes = isinstance(tile, ir.Tile) and tile.target is not None and tile.buffer == s.stored
+            goes = isinstance(tile, Tile) and tile.target is not None and tile.buffer == s.stored
             demand(goes, "what a stored tile leaves out stands after it")
     demand(not deferred, "a tile further down fills what a deferred loop leaves out")
 
@@ -111,53 +109,52 @@ def _copies(after: ir.If, into: TileTarget) -> bool:
     return stored == {into.buffer} and not after.within and not after.otherwise
 
 
-def _tile(program: ir.Program, tile: ir.Tile, demand: Demand) -> None:
-    """Verify that a tile in registers agrees with its statements."""
-    held = tile.registers
-    if held is None:
+def _tile(program: ir.Program, tile: Tile, demand: Demand) -> None:
+    """Verify that vector registers can hold a micro-kernel."""
+    if tile.number is None:
         demand(tile.fill is None, "a tile that fills a copy is in registers")
         return
     demand(not program.buffers[tile.buffer].wrapping, "registers hold no integers that wrap")
-    dims = program.buffers[tile.buffer].dims
-    extents = tuple(program.sizes[n].fixed for n in dims)
-    demand(held.extents == extents, "registers have the extents of their tile")
     chain, body = chain_of(tile.body)
-    whole = tuple(replace(loop, within=()) for loop in held.loops)
-    of_tile = tuple(replace(loop, body=()) for loop in chain)
-    demand((*held.core, *whole) == of_tile, "registers have the loops of their tile")
-    demand(len(held.loops) == len(dims), "each dimension of a tile has a loop")
-    demand(held.body == tuple(body), "registers do what their tile does")
+    dims = program.buffers[tile.buffer].dims
+    of_elements = tuple(loop.size for loop in chain[-len(dims) :])
+    demand(of_elements == dims, "a tile in registers has a loop for each dimension")
+    extent = program.sizes[dims[-1]].fixed or 0
     is_vector = tile.vector.bit_count() == 1 < tile.vector
-    demand(is_vector and tile.vector <= held.extents[-1], "a row of a tile has a vector at least")
+    demand(is_vector and tile.vector <= extent, "a row of a tile has a vector at least")
     demand(
-        tile.partial is not None or not held.apart,
+        tile.partial is not None or not tile.apart,
         "partial sums in registers are of a tile that has partial sums",
     )
     for block in tile.micro_tiles:
-        fits = block.lanes < held.extents[-1] + tile.vector
+        fits = block.lanes < extent + tile.vector
         demand(fits, "the lanes at a time are those of a row of a tile and less than a vector more")
-    _reads(program, held, tile.buffer, demand)
+    _reads(program, tile, (chain[-1], extent), body, demand)
     if tile.fill is not None:
-        demand(not held.guards, "a tile that fills a copy is in registers wherever it is")
+        demand(not tile.guards, "a tile that fills a copy is in registers wherever it is")
         load = tile.fill.value
         demand(isinstance(load, Load), "a tile fills a copy with what it loads")
 
 
-def _reads(program: ir.Program, held: Registers, tile: int, demand: Demand) -> None:
+def _reads(
+    program: ir.Program,
+    tile: Tile,
+    lanes: tuple[ir.For, int],
+    body: ir.Block,
+    demand: Demand,
+) -> None:
     """Lanes read one element after the other, or all the same one; none past the end of memory."""
-    lane = held.loops[-1].variable
-    for s in held.body:
+    (lane, extent), padded = lanes, True
+    for s in body:
         demand(isinstance(s, (ir.Define, ir.Store)), "registers define and store")
-        for part in scalars_within(s.value):
-            if isinstance(part, Load) and part.buffer != tile:
-                steps = [index.coefficient(lane) for index in part.index]
-                along = part in held.along
-                demand(steps == [0] * (len(steps) - along) + [1] * along, "lanes read along a row")
-    ends = held.loops[-1].within
-    guarded = {end.at(lane, held.extents[-1] - 1) for end in ends} <= set(held.guards)
-    padded = all(program.buffers[load.buffer].padded for load in held.along)
-    demand(padded or not held.past, "lanes read past the end of padded rows alone")
-    demand(held.past or guarded, "lanes end with their row")
+        for part in parts_of(s):
+            if isinstance(part, Load) and part.buffer != tile.buffer:
+                steps = [index.coefficient(lane.variable) for index in part.index]
+                along = steps[-1:] == [1]
+                demand(not any(steps[:-1]) and (along or not any(steps)), "lanes read along a row")
+                padded = padded and (not along or program.buffers[part.buffer].padded)
+    inside = {end.at(lane.variable, extent - 1) for end in lane.within} <= set(tile.guards)
+    demand(padded or inside, "lanes end with their row")
 
 
 def prefetch(program: ir.Program, loop: ir.For, demand: Demand) -> None:

@@ -11,7 +11,7 @@ from ilang.core.check import matrices
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
@@ -107,7 +107,7 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     _demand(program, kernel, several, "blocks are several at a time, grids are not")
     _shaped(program, kernel, spread, together)
     _together(program, kernel, kernel.body, frozenset())
-    others = any(isinstance(s, (ir.Tile, Transpose)) for s in every)
+    others = any(isinstance(s, (Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, every, set())
     if any(isinstance(s, MatrixProduct) for s in every):

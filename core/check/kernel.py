@@ -10,7 +10,7 @@ from ilang.core.check import cpu, outline
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Prefetch, Transpose
+from ilang.core.ir.cpu import Prefetch, Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.scalar import (
     Apply,
@@ -113,10 +113,10 @@ class _Verifier:
                     )
                     lanes = self.kernel.locals[s.variable].lanes
                     self.demand(lanes == s.lanes, "all lanes of a variable are folded")
-                case ir.Tile():
-                    self._opened(s.blocks, (s.body, s.edge))
+                case Tile():
+                    self._opened(s.blocks, s.body)
                 case ThreadLoop():
-                    self._opened(s.loops, (s.body,))
+                    self._opened(s.loops, s.body)
                 case Barrier() | CombineThreads() | SwapBuffers() | MatrixProduct():
                     self._together(s)
                 case Transpose():
@@ -187,17 +187,14 @@ class _Verifier:
             )
             self.demand(added or not again, "what wraps is added to, or multiplied")
 
-    def _opened(
-        self, loops: tuple[ir.For, ...], bodies: tuple[tuple[ir.Statement, ...], ...]
-    ) -> None:
-        """Check blocks inside loops that have no bodies of their own."""
+    def _opened(self, loops: tuple[ir.For, ...], body: ir.Block) -> None:
+        """Check a block inside loops that have no bodies of their own."""
         if loops:
             self.demand(loops[0].variable not in self.sizes, "a loop variable is opened once")
             self.sizes[loops[0].variable] = loops[0].size
-            self._opened(loops[1:], bodies)
+            self._opened(loops[1:], body)
             del self.sizes[loops[0].variable]
-            return
-        for body in bodies:
+        else:
             self.block(body)
 
     def _fetched(self, prefetch: Prefetch | None) -> None:

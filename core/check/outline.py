@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ilang.core.calculus.affine import variables_of
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Outline
+from ilang.core.ir.cpu import Outline, Tile
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Local
 
@@ -96,7 +96,7 @@ def _captured(
     touched = dict.fromkeys(accesses(body))
     loops = [s for s in inside if isinstance(s, ir.For)]
     homes = {n for loop in loops if loop.outline is not None for n in loop.outline.private}
-    tiles = {s.buffer for s in inside if isinstance(s, ir.Tile)}
+    tiles = {s.buffer for s in inside if isinstance(s, Tile)}
     arrays = {buffer for buffer, _ in touched} - homes - tiles - {*outline.private}
     demand(arrays == {*given.buffers}, "a function is given the arrays that it touches")
     private = all(program.buffers[n].private for n in outline.private)

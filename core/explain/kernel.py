@@ -16,7 +16,7 @@ from typing import assert_never
 from ilang.core.calculus.affine import Affine, Within, at_least_0, interval, left
 from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Outline, ThreadEstimate, Transpose
+from ilang.core.ir.cpu import Outline, ThreadEstimate, Tile, Transpose
 from ilang.core.ir.gpu import (
     Barrier,
     CombineThreads,
@@ -190,7 +190,7 @@ class KernelLoops:
                 case ir.Change():
                     text = self._update(self.kernel.locals[s.variable].name, s.value)
                     yield indent + text + ONCE * s.contracts
-                case ir.Tile():
+                case Tile():
                     yield from self._tile(s, indent)
                 case Transpose():
                     past = f", past the caches from {s.stream_from >> 20} MiB" * bool(s.stream_from)
@@ -204,7 +204,7 @@ class KernelLoops:
                     text = self._update(self._element(s.buffer, s.index), s.value)
                     yield indent + text + ONCE * s.contracts
 
-    def _tile(self, s: ir.Tile, indent: str) -> Iterator[str]:
+    def _tile(self, s: Tile, indent: str) -> Iterator[str]:
         """A register tile: how it is held, and the loops that fill it."""
         fill = ""
         if s.fill is not None:
@@ -217,7 +217,7 @@ class KernelLoops:
         for loop in s.blocks:
             yield f"{inside}{self._head(loop)} added in f64"
             inside += "  "
-        yield from self.lines(s.edge, inside)
+        yield from self.lines(s.body, inside)
 
     def _if(self, s: ir.If, indent: str) -> Iterator[str]:
         """The statements where conditions hold, and the others."""
@@ -375,17 +375,18 @@ class KernelLoops:
         condition = f" where {self._conditions(within)}" if within else ""
         return f", cut{' ' if ends else ''}{ends}{condition}"
 
-    def _held(self, tile: ir.Tile) -> Iterator[str]:
+    def _held(self, tile: Tile) -> Iterator[str]:
         """Lines on a tile: how registers hold it, how many terms it adds in a row, where it goes in the end."""
-        held, into = tile.registers, tile.target
-        if held is not None:
+        into = tile.target
+        if tile.number is not None:
             most = ", ".join(f"{block.rows[0]}x{block.lanes}" for block in tile.micro_tiles)
-            fused = ", sums fused" if held.contracts() else ""
-            past = ", past the end of rows" if held.past else ""
-            condition = f" where {self._conditions(held.guards)}" if held.guards else ""
+            fused = ", sums fused" if tile.contracts() else ""
+            padded = all(self.program.buffers[load.buffer].padded for load in tile.along())
+            past = ", past the end of rows" if padded and tile.loops()[-1].within else ""
+            condition = f" where {self._conditions(tile.guards)}" if tile.guards else ""
             yield f"in vectors of {tile.vector}, {most} at a time{fused}{past}{condition}"
         if tile.partial is not None:
-            place = ", summed in registers" if held is not None and held.apart else ""
+            place = ", summed in registers" if tile.apart else ""
             yield f"in partial sums of {tile.partial.step} at depth {tile.partial.depth}{place}"
         if into is not None:
             condition = f" where {self._conditions(into.within)}" if into.within else ""

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Load, Local, Scalar, scalars_within
@@ -52,12 +52,12 @@ class StatementMarks:
         if isinstance(s, ir.If):
             return LineMark()
         gives = list[str]()
-        if isinstance(s, ir.Store | ir.Tile):
+        if isinstance(s, ir.Store | Tile):
             gives.append(self.program.buffers[s.buffer].tensor)
         if isinstance(s, ir.Define | ir.Change | ir.HorizontalReduction | CombineThreads):
             gives.append(self.kernel.locals[s.variable].tensor)
         reads, variables = list[str](), dict[int, None]()
-        for _, index in accesses((s,)) if not isinstance(s, ir.Tile) else ():
+        for _, index in accesses((s,)) if not isinstance(s, Tile) else ():
             variables |= dict.fromkeys(v for part in index for v in sorted(part.axes()))
         todo = list(parts_of(s))
         while todo:

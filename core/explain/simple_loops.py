@@ -28,7 +28,7 @@ from ilang.core.explain.marks import StatementMarks
 from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.piece import ATOM, Piece, position_piece, scalar_piece
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, named, parts_of
@@ -154,7 +154,7 @@ class _Simple(KernelLoops):
                     yield from self._loop(s.loops, depth, shared, "in squares")
                 case ir.If():
                     yield from self._choice(s, depth, shared)
-                case ir.Tile():
+                case Tile():
                     yield from self._registers(s, depth, shared)
                 case ThreadLoop():
                     yield from self._shares(s, depth)
@@ -346,16 +346,16 @@ class _Simple(KernelLoops):
         yield from [LoopLine(depth, "else", "")] if first and second else []
         yield from second
 
-    def _registers(self, s: ir.Tile, depth: int, shared: bool) -> Iterator[LoopLine]:
+    def _registers(self, s: Tile, depth: int, shared: bool) -> Iterator[LoopLine]:
         buffer = self.program.buffers[s.buffer]
         extents = ",".join(self._end(size) for size in buffer.dims)
-        lanes = f", {s.vector} lanes" if s.registers else ""
+        lanes = f", {s.vector} lanes" if s.number is not None else ""
         start = self._scalar(s.start)
         yield self._line(depth, f"{buffer.name}[{extents}] = {start}", s, f"in registers{lanes}")
         for loop in s.blocks:
             yield self._line(depth, f"for {self._opened(loop, loop.body)}", loop)
             depth += 1
-        yield from self.shown(s.edge, depth, shared)
+        yield from self.shown(s.body, depth, shared)
         for loop in s.blocks:
             self.letters.pop(loop.variable)
 
@@ -422,8 +422,8 @@ class _Simple(KernelLoops):
 def _shown_blocks(s: ir.Statement) -> tuple[ir.Block, ...]:
     """The blocks of a statement that are shown: not those that only do the same faster."""
     match s:
-        case ir.Tile():
-            return (s.edge,)
+        case Tile():
+            return (s.body,)
         case ir.If() if s.aligned:
             return (s.otherwise,)
         case ir.If() if s.stored is not None or not (s.otherwise or _is_a_test(s)):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.calculus.extent import Extent
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.scalar import Apply, Load, Local, scalars_within
-from ilang.core.record import record
+from ilang.core.ir.scalar import Apply, Load, Local, Scalar, scalars_within
+from ilang.core.record import once, record, replace
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
-    from ilang.core.ir.kernel import Define, For, Store
+    from ilang.core.ir.kernel import Define, For, Statement, Store
+    from ilang.core.ir.schedule import MicroTile, TilePartials
 
 
 @record
@@ -48,53 +49,6 @@ class Captured:
 
 
 @record
-class Registers:
-    """A tile in vector registers; ``number`` is its place among the tiles of its kernel.
-
-    ``loops`` are those over its ``extents``, the last of them in vectors; ``core`` the loops outside, all of them
-    without bodies. ``body`` is what an iteration does: it reads the loads ``along`` lane by lane, and all others once
-    for all lanes; ``vectors`` are its variables that have a value per lane. The loops end where ragged dimensions do.
-    Rows past that read the last row again, and lanes past it what a padded copy has there (``past``): both are
-    computed, never used. Where one of the ``guards`` does not hold, the tile is computed element by element instead.
-    Sums of runs are held ``apart`` in other registers, or are added where the tile will be. ``part`` is what some rows
-    and lanes capture, ``whole`` all of it.
-    """
-
-    number: int
-    extents: tuple[int, ...]
-    core: tuple[For, ...]
-    loops: tuple[For, ...]
-    body: tuple[Define | Store, ...]
-    along: tuple[Load, ...]
-    vectors: tuple[int, ...]
-    guards: tuple[Within, ...]
-    past: bool
-    apart: bool
-    part: Captured
-    whole: Captured
-
-    def counted(self) -> frozenset[int]:
-        """The variables that count within a part: of lanes, of all rows of a matrix, and of rows that end earlier.
-
-        Reads by these are at where the part is in the tensor; other variables count the whole tile.
-        """
-        *rows, lanes = self.loops
-        in_parts = (loop for loop in rows if loop.within or len(rows) == 1)
-        return frozenset({lanes.variable}.union(loop.variable for loop in in_parts))
-
-    def contracts(self) -> bool:
-        """Whether products feed nothing but the sums into the tile, which may then round once."""
-        sums = [
-            part
-            for s in self.body
-            for part in scalars_within(s.value)
-            if isinstance(part, Apply) and part.primitive in ("add", "sub")
-        ]
-        stores = [s.value for s in self.body if not hasattr(s, "variable")]
-        return sums == stores and all(s.primitive == "add" for s in sums)
-
-
-@record
 class TileTarget:
     """The target of a whole tile that is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
 
@@ -105,6 +59,101 @@ class TileTarget:
     first: tuple[Affine, ...]
     stride: Extent
     within: tuple[Within, ...]
+
+
+@record
+class Tile:
+    """A register tile: ``body`` fills the elements of ``buffer``, all starting from ``start``.
+
+    The loops over the elements are innermost, of constant size, and in the order of the buffer's dimensions; each stops
+    at the end of its dimension. The loops ``blocks``, outermost first and without bodies, stand around the body: each
+    iteration starts anew, and the elements are the sums, in f64, of what the iterations give. ``partial`` says how many
+    terms are added one after the other. With ``fill``, a copy that the tile reads may be empty at the iteration in
+    which the variables ``first`` are 0: each element is then stored there before it is read. ``target`` is where the
+    tile goes at once, so that the statement after it, which copies it there, is left out.
+
+    A tile with a ``number``, its place among those of its kernel, is a micro-kernel: vector registers hold the
+    elements, the last dimension in lanes, one of the ``micro_tiles`` at a time (a tile that is no matrix has all of its
+    rows in each), in vectors of ``vector`` lanes, or as many as a divisor of that which the machine has. The body is
+    one nest of loops, and lanes read consecutive elements, or all the same one. Rows past the end of their dimension
+    read the last row again, and lanes past it what a padded copy has there: both are computed, never used. Where one of
+    the ``guards`` does not hold, the tile is computed element by element instead. Sums of runs are held ``apart`` in
+    other registers, or are added where the tile will be.
+    """
+
+    __slots__ = ("__dict__", "_nest")
+
+    buffer: BufferId
+    start: Scalar
+    body: tuple[Statement, ...]
+    blocks: tuple[For, ...] = ()
+    partial: TilePartials | None = None
+    fill: Store | None = None
+    first: tuple[VariableId, ...] = ()
+    target: TileTarget | None = None
+    vector: int = 1
+    micro_tiles: tuple[MicroTile, ...] = ()
+    number: int | None = None
+    guards: tuple[Within, ...] = ()
+    apart: bool = False
+
+    @once
+    def nest(self) -> tuple[tuple[For, ...], tuple[For, ...], tuple[Define | Store, ...]]:
+        """Of a micro-kernel the loops outside, those over elements, and what an iteration does."""
+        loops: list[For] = []
+        body = self.body
+        while hasattr(body[0], "body"):
+            (loop,) = cast("tuple[For]", body)
+            loops.append(replace(loop, body=()))
+            body = loop.body
+        inner = cast("tuple[Define | Store, ...]", body)
+        outside = len(loops) - len(cast("Store", inner[-1]).index)
+        return tuple(loops[:outside]), tuple(loops[outside:]), inner
+
+    def core(self) -> tuple[For, ...]:
+        """The loops of a micro-kernel around those over elements, without bodies."""
+        return self.nest()[0]
+
+    def loops(self) -> tuple[For, ...]:
+        """The loops of a micro-kernel over elements, the last of them in vectors, without bodies."""
+        return self.nest()[1]
+
+    def iteration(self) -> tuple[Define | Store, ...]:
+        """The statements of an iteration of a micro-kernel."""
+        return self.nest()[2]
+
+    def along(self) -> tuple[Load, ...]:
+        """The elements that an iteration of a micro-kernel reads lane by lane; all lanes share any other."""
+        lane = self.loops()[-1].variable
+        loads = (part for s in self.iteration() for part in scalars_within(s.value))
+        return tuple(
+            dict.fromkeys(
+                part
+                for part in loads
+                if isinstance(part, Load) and part.buffer != self.buffer
+                if lane in variables_of(part.index)
+            )
+        )
+
+    def counted(self) -> frozenset[int]:
+        """The variables that count within a part: of lanes, of all rows of a matrix, and of rows that end earlier.
+
+        Reads by these are at where the part is in the tensor; other variables count the whole tile.
+        """
+        *rows, lanes = self.loops()
+        in_parts = (loop for loop in rows if loop.within or len(rows) == 1)
+        return frozenset({lanes.variable}.union(loop.variable for loop in in_parts))
+
+    def contracts(self) -> bool:
+        """Whether products feed nothing but the sums into the tile, which may then round once."""
+        sums = [
+            part
+            for s in self.iteration()
+            for part in scalars_within(s.value)
+            if isinstance(part, Apply) and part.primitive in ("add", "sub")
+        ]
+        stores = [s.value for s in self.iteration() if not hasattr(s, "variable")]
+        return sums == stores and all(s.primitive == "add" for s in sums)
 
 
 @record

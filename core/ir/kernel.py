@@ -26,11 +26,11 @@ from typing import Literal, TypeVar, assert_never
 
 from ilang.core.calculus.affine import Affine, Within, interval
 from ilang.core.calculus.extent import Extent, most_chunks, part_of
-from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, Registers, TileTarget, Transpose
+from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import Apply, Scalar
-from ilang.core.ir.schedule import Asked, MicroTile, Role, TilePartials
+from ilang.core.ir.schedule import Asked, Role
 from ilang.core.ir.shaped import Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import once, record, replace
@@ -264,36 +264,6 @@ class HorizontalReduction:
     lanes: int
 
 
-@record
-class Tile:
-    """A register tile: ``body`` fills the elements of ``buffer``, all starting from ``start``.
-
-    The loops over the elements are innermost, constant, and in the order of the buffer's dimensions; a target may hold
-    the elements in registers, the last dimension in lanes. ``edge`` has the same loops, each stopping at the end of its
-    dimension, for where one of them would leave the tensor; it is right everywhere. The loops ``blocks``, outermost
-    first and without bodies, stand around both: each iteration starts anew, and the elements are the sums, in f64, of
-    what the iterations give. With ``fill``, a copy that the tile reads may be empty at the iteration in which the
-    variables ``first`` are 0: each element is then stored there before it is read. ``registers`` say how vectors hold
-    the elements, where they can: one of the ``micro_tiles`` at a time (a tile that is no matrix has all of its rows in
-    each), in vectors of ``vector`` lanes, or as many as a divisor of that which the machine has; ``partial`` how many
-    terms are added one after the other; ``target`` where the tile goes at once, so that the statement after it, which
-    copies it there, is left out.
-    """
-
-    buffer: BufferId
-    start: Scalar
-    body: tuple[Statement, ...]
-    edge: tuple[Statement, ...]
-    blocks: tuple[For, ...] = ()
-    fill: Store | None = None
-    first: tuple[VariableId, ...] = ()
-    registers: Registers | None = None
-    partial: TilePartials | None = None
-    vector: int = 1
-    micro_tiles: tuple[MicroTile, ...] = ()
-    target: TileTarget | None = None
-
-
 Statement = (
     For
     | If
@@ -441,7 +411,7 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
         case If():
             return s.body, s.otherwise
         case Tile():
-            return s.body, s.edge
+            return (s.body,)
         case ThreadLoop():
             return (s.body,)
         case Transpose():
@@ -478,9 +448,8 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
             same = body is s.body and otherwise is s.otherwise
             return s if same else replace(s, body=body, otherwise=otherwise)
         case Tile():
-            body, edge = change(s.body), change(s.edge)
-            same = body is s.body and edge is s.edge
-            return s if same else replace(s, body=body, edge=edge)
+            body = change(s.body)
+            return s if body is s.body else replace(s, body=body)
         case ThreadLoop():
             body = change(s.body)
             return s if body is s.body else replace(s, body=body)
@@ -556,7 +525,7 @@ def children(s: Statement) -> tuple[Statement, ...]:
             return (*s.body, *s.otherwise)
         case Tile():
             fill = () if s.fill is None else (s.fill,)
-            return (*s.blocks, *s.body, *fill, *s.edge)
+            return (*s.blocks, *s.body, *fill)
         case ThreadLoop():
             return (*s.loops, *s.body)
         case Transpose():

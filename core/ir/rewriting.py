@@ -7,6 +7,7 @@ from typing import TypeGuard, TypeVar
 
 from ilang.core.calculus.affine import Affine, Within, lookups
 from ilang.core.ir import kernel as ir
+from ilang.core.ir.cpu import Tile
 from ilang.core.ir.gpu import MatrixProduct, SwapBuffers
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.scalar import Constant, Load, Local, Position, Scalar, Select, scalars_within
@@ -77,7 +78,7 @@ def parts_of(s: ir.Statement) -> Iterator[Scalar]:
     """Every scalar of a statement itself, not of the statements in it."""
     if isinstance(s, (ir.Define, ir.Change, ir.Store)):
         yield from scalars_within(s.value)
-    elif isinstance(s, ir.Tile):
+    elif isinstance(s, Tile):
         yield from scalars_within(s.start)
     elif isinstance(s, MatrixProduct):
         for each in (*s.sums, *s.left, *s.right):

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, lookups, variables_of
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Captured, Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.rewriting import strides
 from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, scalars_within
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 
 @record
@@ -62,6 +62,31 @@ def use_of(
     )
 
 
+def captured_by(program: ir.Program, tile: Tile, whole: bool) -> Captured:
+    """The values that the function of some rows and lanes of a micro-kernel uses, or that of the ``whole`` tile.
+
+    The first is called inside the blocks of the tile, and is told where lanes end.
+    """
+    *around, lanes = (*tile.core(), *tile.loops())
+    loops = (*tile.blocks, *around, lanes) if whole else (*around, replace(lanes, within=()))
+    mentions = _Mentions(program)
+    for s in (*loops, *tile.iteration(), *(() if tile.fill is None else (tile.fill,))):
+        mentions.statement(s)
+    scalars = (part for s in tile.iteration() for part in scalars_within(s.value))
+    used = {part for part in scalars if isinstance(part, Local)}
+    return Captured(
+        tuple(n for n in sorted(mentions.sizes) if program.sizes[n].fixed is None),
+        tuple(sorted(mentions.buffers - {tile.buffer})),
+        tuple(map(VariableId, sorted(mentions.variables - mentions.opened))),
+        tuple(
+            sorted(
+                (part for part in used if part.variable not in mentions.defined),
+                key=lambda part: (part.variable, part.dtype),
+            )
+        ),
+    )
+
+
 def touched(s: ir.Statement) -> Iterator[BufferId]:
     """The buffers that a statement itself reads or writes."""
     if isinstance(s, (ir.Define, ir.Change, ir.Store)):
@@ -95,7 +120,7 @@ class _Mentions:
                 self._loop(s)
             case ir.If():
                 self._conditions(s.within)
-            case ir.Tile():
+            case Tile():
                 self.tiles.add(s.buffer)
                 self._scalar(s.start)
             case ir.Define():

@@ -18,6 +18,7 @@ from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel as ir
+from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.scalar import (
     Apply,
@@ -117,10 +118,10 @@ class _Form:
             case ir.Store():
                 value, buffer = self._scalar(s.value), self._buffer(s.buffer)
                 return _as_tuple(s, buffer=buffer, index=self._index(s.index), value=value)
-            case ir.Tile():
-                blocks, body, edge = map(self._block, (s.blocks, s.body, s.edge))
+            case Tile():
+                blocks, body = self._block(s.blocks), self._block(s.body)
                 buffer, start = self._buffer(s.buffer), self._scalar(s.start)
-                return _as_tuple(s, buffer=buffer, start=start, blocks=blocks, body=body, edge=edge)
+                return _as_tuple(s, buffer=buffer, start=start, blocks=blocks, body=body)
             case _:
                 raise AssertionError("passes of a machine make all other statements")
 

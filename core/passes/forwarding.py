@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel as ir
+from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.rewriting import accesses, parts_of, reads_of, with_bodies
 from ilang.core.ir.scalar import Constant, Load, Local, Scalar
@@ -99,7 +100,7 @@ class Forwarding:
 
 def stores_of(body: Sequence[ir.Statement]) -> set[int]:
     """The buffers that a block stores to."""
-    return {s.buffer for s in ir.statements_within(body) if isinstance(s, (ir.Store, ir.Tile))}
+    return {s.buffer for s in ir.statements_within(body) if isinstance(s, (ir.Store, Tile))}
 
 
 def _read_later(body: Sequence[ir.Statement]) -> set[int]:

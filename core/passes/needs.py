@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.lower.uses import touched
 
@@ -90,7 +90,7 @@ class _NeedFinder:
                 return {self._depth(s.buffer): NOTHING}, NOTHING
             case MatrixProduct():
                 return {self._depth(each.buffer): NOTHING for each in s.sums}, NOTHING
-            case SwapBuffers() | ir.Tile():
+            case SwapBuffers() | Tile():
                 return {0: NOTHING}, NOTHING
             case ir.If():
                 zero = (w for w in s.within if w.index == Affine(()) and not s.otherwise)

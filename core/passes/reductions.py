@@ -20,6 +20,7 @@ from functools import partial
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, remaining
 from ilang.core.ir import kernel
+from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import substituted
 from ilang.core.ir.scalar import Load, Scalar, converted
@@ -260,7 +261,7 @@ class Reductions(Runs, ABC):
         tile: RegisterTile,
         use: Use | None,
     ) -> Steps:
-        """Fill a register tile, by constant loops where all of them stay inside, and use its elements.
+        """Fill a register tile, and use its elements.
 
         Without a ``use``, the storage of a staged value is no more than the tile, and is the tile itself.
         """
@@ -288,8 +289,9 @@ class Reductions(Runs, ABC):
         for loop in tile.blocks:
             around = self._enter(frame, loop, around)
         loops = [*tile.core, *tile.elements]
-        _, bodies = yield from self._versions(
-            frame, around, tile.elements, lambda inside: self._inside(frame, inside, loops, step)
+        constant = () if full(frame, self.storage, tile.elements) else tile.elements
+        body = yield from self._version(
+            frame, around, constant, lambda inside: self._inside(frame, inside, loops, step)
         )
         start = replace(start_of(node), dtype=tile.dtype)
         trips = [(frame.variable(loop), *self._trip(frame, loop)) for loop in tile.blocks]
@@ -300,13 +302,12 @@ class Reductions(Runs, ABC):
             for variable, size, rests in trips
         )
         scope.block.append(
-            kernel.Tile(
+            Tile(
                 buffer,
                 start,
-                bodies[0],
-                bodies[-1],
+                body,
                 blocks,
-                partial=tile.partial,
+                tile.partial,
                 vector=tile.vector,
                 micro_tiles=tile.micro_tiles,
             )
@@ -323,17 +324,28 @@ class Reductions(Runs, ABC):
         scope: Scope,
         loops: tuple[Loop, ...],
         fill: Callable[[Scope], Steps],
-    ) -> Generator[Steps, None, tuple[tuple[Within, ...], list[tuple[kernel.Statement, ...]]]]:
+    ) -> Generator[Steps, None, tuple[tuple[Within, ...], list[kernel.Block]]]:
         """A block with constant loops, and one without where they may not stay inside; the conditions that they do."""
         within = full(frame, self.storage, loops)
         bodies = []
-        for constant in (True, False) if within else (True,):
-            staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
-            frame.constant = frozenset(loops) if constant else frozenset()
-            yield from fill(inside)
-            frame.constant, frame.staged = frozenset(), staged
-            bodies.append(tuple(inside.block))
+        for constant in (loops, ()) if within else (loops,):
+            body = yield from self._version(frame, scope, constant, fill)
+            bodies.append(body)
         return within, bodies
+
+    def _version(
+        self,
+        frame: Frame,
+        scope: Scope,
+        constant: tuple[Loop, ...],
+        fill: Callable[[Scope], Steps],
+    ) -> Generator[Steps, None, kernel.Block]:
+        """A block with some constant loops; all others stop at the ends of their dimensions."""
+        staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
+        frame.constant = frozenset(constant)
+        yield from fill(inside)
+        frame.constant, frame.staged = frozenset(), staged
+        return tuple(inside.block)
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
         """The indices of the accumulators of some loops: whole axes, or loop parts; and the extents."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import assert_never
 
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.extent import fixed, is_divided, part_extent
@@ -136,7 +135,7 @@ def _reduction(program: Scheduled, instance: Instance) -> _Reduction | None:
 def copies(program: Scheduled, plan: Plan) -> list[int]:
     """The number of times that each instance of a kernel stands in its text.
 
-    Tiles and partial sums compute their edges apart; a reduction may stand there with chunks and without.
+    Partial sums compute their edges apart; a reduction may stand there with chunks and without.
     """
     times: list[int] = []
     for instance in plan.instances:
@@ -151,25 +150,18 @@ def copies(program: Scheduled, plan: Plan) -> list[int]:
 
 
 def _is_apart(program: Scheduled, plan: Plan, around: Opened) -> bool:
-    """Whether what is inside a loop stands twice, for where all of a tile or of a partial sum is inside and for not."""
+    """Whether what is inside a loop stands twice, for where all of a partial sum is inside and for where not."""
     instance = plan.instances[around.instance]
     nest, held, sizes = program.nests[instance.value], instance.accumulation, program.shaped.sizes
     assert nest is not None
     if isinstance(held, Chunks):
         held = held.each
-    match held:
-        case RegisterTile():
-            constant, inside = held.elements, (*held.core, *held.elements)
-        case PartialSums():
-            constant, inside = held.core, (*held.outputs, *held.core)
-        case ThreadTile() | None:
-            return False
-        case _:
-            assert_never(held)
-    return around.loop in inside and not all(
+    if not isinstance(held, PartialSums) or around.loop not in (*held.outputs, *held.core):
+        return False
+    return not all(
         is_divided(sizes, instance.extents[loop.axis], nest.factors[loop.axis])
         or not nest.factors[loop.axis]
-        for loop in constant
+        for loop in held.core
     )
 
 

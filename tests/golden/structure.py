@@ -12,8 +12,8 @@ online               a reduction is read while it is partial: what it scaled is 
 
 from collections.abc import Iterator, Sequence
 
-from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.kernel import Change, For, Program, Statement, Store, Tile, statements_within
+from ilang.core.ir.cpu import Tile, Transpose
+from ilang.core.ir.kernel import Change, For, Program, Statement, Store, statements_within
 from ilang.core.ir.scalar import Apply, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Shaped
 

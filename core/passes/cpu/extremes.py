@@ -12,7 +12,7 @@ from typing import Literal
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.rewriting import named, parts_of
 from ilang.core.ir.scalar import Apply, Load, Local, Scalar
@@ -71,7 +71,7 @@ def extreme_buffers(program: ir.Program) -> dict[BufferId, Extreme]:
     for kernel in program.kernels:
         kinds: dict[BufferId, Extreme | None] = {}
         for s in ir.statements_within(kernel.body):
-            if isinstance(s, (ir.Tile, Transpose)):
+            if isinstance(s, (Tile, Transpose)):
                 blocks = tuple(inner for block in ir.blocks_of(s) for inner in block)
                 kinds |= dict.fromkeys(named(blocks))
             elif isinstance(s, ir.Store) and (extreme := _extreme(s)) is not None:

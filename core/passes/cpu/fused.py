@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir import kernel as ir
+from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import VariableId
 from ilang.core.ir.rewriting import (
     accesses,
@@ -132,7 +133,7 @@ def _is_plain(loop: ir.For) -> bool:
     """Whether a loop may be changed: it is not in blocks, and has no register tile."""
     inner = list(ir.statements_within([loop]))
     return not any(
-        isinstance(s, ir.Tile) or (isinstance(s, ir.For) and s.chunk is not None) for s in inner
+        isinstance(s, Tile) or (isinstance(s, ir.For) and s.chunk is not None) for s in inner
     )
 
 

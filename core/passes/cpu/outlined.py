@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.cost import USUAL, Work, of_loop
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Captured, Outline, ThreadEstimate, Transpose
+from ilang.core.ir.cpu import Captured, Outline, ThreadEstimate, Tile, Transpose
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import unless_same
 from ilang.core.ir.scalar import Local
@@ -168,7 +168,7 @@ def _together(program: ir.Program, loop: ir.For) -> list[ir.For]:
             break
         if program.sizes[inner.size].fixed == 0:
             break
-        if not any(isinstance(s, (ir.For, ir.Tile, Transpose)) for s in inner.body):
+        if not any(isinstance(s, (ir.For, Tile, Transpose)) for s in inner.body):
             break
         chain.append(inner)
     return chain
@@ -178,7 +178,7 @@ def _filled_outside(body: Sequence[ir.Statement]) -> Iterator[BufferId]:
     """The copies that tiles may fill whose loops are further out."""
     loops = [s for s in ir.every(body, ir.For) if s.deferred]
     copied = {s.buffer for loop in loops for s in ir.every(loop.body, ir.Store)}
-    for s in ir.every(body, ir.Tile):
+    for s in ir.every(body, Tile):
         if s.fill is not None and s.fill.buffer not in copied:
             yield s.fill.buffer
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index, variables_of
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import DeferredPacking
+from ilang.core.ir.cpu import DeferredPacking, Tile
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import chain_of, parts_of, unless_same
+from ilang.core.ir.rewriting import parts_of, unless_same
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.cpu.registers import with_tiles
 from ilang.core.record import replace
@@ -34,7 +34,7 @@ class Packer:
 
     def block(self, body: ir.Block, opened: frozenset[int]) -> ir.Block:
         """A block inside ``opened`` loops, its copies marked that a tile fills."""
-        filled: dict[BufferId, ir.Tile] = {}  # by the buffer of the tile
+        filled: dict[BufferId, Tile] = {}  # by the buffer of the tile
         deferred: dict[int, DeferredPacking] = {}  # by the place of the loop in the block
         alone = any(isinstance(s, ir.For) and s.parallel for s in body)
         readers: Readers | None = None
@@ -49,7 +49,7 @@ class Packer:
                 filling = self._filled(copied, loops, tile, opened)
                 if filling is not None:
                     filled[tile.buffer] = filling
-                    deferred[n] = DeferredPacking(copied.buffer, _whole_lanes(tile), alone)
+                    deferred[n] = DeferredPacking(copied.buffer, self._whole_lanes(tile), alone)
                     break
         out = list(with_tiles(body, filled))
         for n, each in deferred.items():
@@ -63,17 +63,17 @@ class Packer:
         return unless_same(body, out)
 
     def _filled(
-        self, copied: ir.Store, loops: Sequence[ir.For], tile: ir.Tile, opened: frozenset[int]
-    ) -> ir.Tile | None:
+        self, copied: ir.Store, loops: Sequence[ir.For], tile: Tile, opened: frozenset[int]
+    ) -> Tile | None:
         """A tile inside loops that fills a copy, if that is possible."""
-        if tile.registers is None or tile.registers.guards:
+        if tile.number is None or tile.guards:
             return None
         fill = self._fill(copied, tile, opened)
         if fill is None:
             return None
         return replace(tile, fill=fill, first=tuple(x.variable for x in loops))
 
-    def _fill(self, copied: ir.Store, tile: ir.Tile, opened: frozenset[int]) -> ir.Store | None:
+    def _fill(self, copied: ir.Store, tile: Tile, opened: frozenset[int]) -> ir.Store | None:
         """The store of a tile in a copy while it reads the source of the copy."""
         source = copied.value
         assert isinstance(source, Load)
@@ -85,11 +85,9 @@ class Packer:
             return None
         if self.written[copied.buffer] != 1 or source.buffer in self.written:
             return None
-        chain, _ = chain_of(tile.body)
-        count = len(self.program.buffers[tile.buffer].dims)
-        lanes = chain[-1].variable
+        lane = tile.loops()[-1].variable
         index = next(_loads(tile.body, copied)).index
-        variables = {loop.variable for loop in (*tile.blocks, *chain[:-count], chain[-1])} | opened
+        variables = {loop.variable for loop in (*tile.blocks, *tile.core())} | {lane} | opened
         if not variables_of(index) <= {*variables}:
             return None
         instead = {
@@ -99,13 +97,15 @@ class Packer:
         }
         taken = tuple(part.substituted(instead) for part in source.index)
         for at in (index, taken):
-            if (
-                not at
-                or at[-1].coefficient(lanes) != 1
-                or any(x.coefficient(lanes) for x in at[:-1])
-            ):
+            if not at or at[-1].coefficient(lane) != 1 or any(x.coefficient(lane) for x in at[:-1]):
                 return None
         return ir.Store(copied.buffer, index, replace(source, index=taken))
+
+    def _whole_lanes(self, tile: Tile) -> tuple[Within, ...]:
+        """The conditions that all lanes of a micro-kernel are inside."""
+        loop = tile.loops()[-1]
+        last = (self.program.sizes[loop.size].fixed or 0) - 1
+        return tuple(end.at(loop.variable, last) for end in loop.within)
 
 
 def _copied(s: ir.Statement) -> ir.Store | None:
@@ -121,7 +121,7 @@ def _copied(s: ir.Statement) -> ir.Store | None:
     return s if [axis_index(v) for v in variables] == list(s.index) else None
 
 
-Readers = dict[int, list[tuple[int, tuple[ir.For, ...], ir.Tile]]]
+Readers = dict[int, list[tuple[int, tuple[ir.For, ...], Tile]]]
 """The place in a block where a tile reads each buffer: the statement, the loops around the first tile in it, the
 tile."""
 
@@ -130,11 +130,11 @@ def _tile_readers(body: Sequence[ir.Statement]) -> Readers:
     """The tiles inside plain loops of a block, and nothing but loops."""
     readers: Readers = {}
     for n, s in enumerate(body):
-        block_readers: dict[int, tuple[int, tuple[ir.For, ...], ir.Tile]] = {}
+        block_readers: dict[int, tuple[int, tuple[ir.For, ...], Tile]] = {}
         stack: list[tuple[ir.Statement, tuple[ir.For, ...]]] = [(s, ())]
         while stack:
             inner, around = stack.pop()
-            if isinstance(inner, ir.Tile) and around:
+            if isinstance(inner, Tile) and around:
                 for load in _loads(inner.body):
                     block_readers.setdefault(load.buffer, (n, around, inner))
             elif isinstance(inner, ir.For) and inner.chunk is None and inner.lanes == 1:
@@ -142,13 +142,6 @@ def _tile_readers(body: Sequence[ir.Statement]) -> Readers:
         for buffer, reader in block_readers.items():
             readers.setdefault(buffer, []).append(reader)
     return readers
-
-
-def _whole_lanes(tile: ir.Tile) -> tuple[Within, ...]:
-    """The conditions that all lanes of a tile are inside."""
-    assert tile.registers is not None
-    loop, lanes = tile.registers.loops[-1], tile.registers.extents[-1]
-    return tuple(end.at(loop.variable, lanes - 1) for end in loop.within)
 
 
 def _loads(body: Sequence[ir.Statement], copied: ir.Store | None = None) -> Iterator[Load]:

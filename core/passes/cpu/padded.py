@@ -10,7 +10,7 @@ Example, of 100 columns in strips of 64:
                    for i: tile t of c[k,j'] }
 
 A tile in registers computes all lanes of its vectors, also lanes past the end of a dimension, if the buffer that it
-reads has room for them (``Registers.past``). The results of these lanes are not used, but stale memory may hold
+reads has room for them. The results of these lanes are not used, but stale memory may hold
 subnormal numbers, and arithmetic on these takes a hundred times as long on many processors. Of a row that ends early,
 only the half in which it ends is cleared, since tiles skip a half without elements.
 """
@@ -21,7 +21,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Constant, Load
@@ -82,9 +82,8 @@ class Padding:
 
 def _read_past(program: ir.Program, kernel: ir.Kernel) -> set[BufferId]:
     """The buffers that tiles of a kernel read past the end of what is in them."""
-    held = (tile.registers for tile in ir.every(kernel.body, ir.Tile))
-    past = (each for each in held if each is not None and reads_past(program, each))
-    return {load.buffer for each in past for load in each.along}
+    held = (tile for tile in ir.every(kernel.body, Tile) if tile.number is not None)
+    return {load.buffer for tile in held if reads_past(program, tile) for load in tile.along()}
 
 
 class _ZeroPadder:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from ilang.core.cost import of_loop
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
@@ -74,7 +74,7 @@ class _Parallelizer:
 
     def _pays(self, loop: ir.For, alone: bool) -> bool:
         """Whether a loop may have much to do."""
-        if not alone and not any(isinstance(s, (ir.For, ir.Tile, Transpose)) for s in loop.body):
+        if not alone and not any(isinstance(s, (ir.For, Tile, Transpose)) for s in loop.body):
             return False
         least = self.program.machine.threads.least_iterations
         counts = (work.iterations(self.program.sizes) for work in of_loop(self.program, loop))

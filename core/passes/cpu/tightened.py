@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, before, lookups, remaining
 from ilang.core.ir import kernel as ir
+from ilang.core.ir.cpu import Tile
 from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
 from ilang.core.record import replace
@@ -42,7 +43,7 @@ def _block(program: ir.Program, block: ir.Block) -> ir.Block:
 
 def _statement(program: ir.Program, s: ir.Statement) -> ir.Statement:
     """A statement with its loops tightened, inner ones first; a tile keeps its loops."""
-    if isinstance(s, ir.Tile):
+    if isinstance(s, Tile):
         return s
     s = ir.map_blocks(s, lambda block: _block(program, block))
     return _tightened(program, s) if isinstance(s, ir.For) else s

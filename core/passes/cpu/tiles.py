@@ -19,7 +19,7 @@ from itertools import zip_longest
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.calculus.extent import number, product, scaled
-from ilang.core.ir.cpu import TileTarget
+from ilang.core.ir.cpu import Tile, TileTarget
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import (
     Block,
@@ -28,7 +28,6 @@ from ilang.core.ir.kernel import (
     Program,
     Statement,
     Store,
-    Tile,
     map_blocks,
     map_statements,
 )
@@ -36,7 +35,7 @@ from ilang.core.ir.rewriting import accesses, chain_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.cpu.packed import Packer
 from ilang.core.passes.cpu.padded import Padding, with_zeros
-from ilang.core.passes.cpu.registers import captured, guarded, tiles_in_registers
+from ilang.core.passes.cpu.registers import guarded, tiles_in_registers
 from ilang.core.record import replace
 
 
@@ -60,7 +59,7 @@ def kernel_to_tiles(program: Program) -> Program:
 
 
 def _stored(program: Program, body: Block) -> Block:
-    """A block whose full tiles are stored from registers, and captured then."""
+    """A block whose full tiles are stored from registers."""
     out: list[Statement] = []
     stored: BufferId | None = None  # the tile before a statement that only copies it
     for s, after in zip_longest(body, body[1:]):
@@ -70,7 +69,7 @@ def _stored(program: Program, body: Block) -> Block:
         elif isinstance(s, Tile):
             target = None if after is None else _target(program, s, after)
             stored = None if target is None else s.buffer
-            out.append(captured(program, replace(s, target=target)))
+            out.append(s if target is None else replace(s, target=target))
         elif isinstance(s, (For, If)):
             out.append(map_blocks(s, lambda block: _stored(program, block)))
         else:
@@ -87,7 +86,7 @@ def _target(program: Program, tile: Tile, after: Statement) -> TileTarget | None
         within, after = after.within, after.body[0]
     dims = program.buffers[tile.buffer].dims
     loops, (store, *others) = chain_of((after,))
-    if tile.registers is None or len(dims) > 2 or len(loops) != len(dims) or others:
+    if tile.number is None or len(dims) > 2 or len(loops) != len(dims) or others:
         return None
     copied = Load(
         tile.buffer,

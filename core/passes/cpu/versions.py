@@ -51,10 +51,7 @@ class _LoopVersions:
         """A block, ``inside`` a loop or not, of which loops ``around`` it ask for so many copies."""
         out: list[ir.Statement] = []
         for s in block:
-            if isinstance(s, ir.Tile):  # of a tile the loops of its elements in memory
-                edge = self.block(s.edge, around, inside)
-                out.append(s if edge is s.edge else replace(s, edge=edge))
-            elif isinstance(s, ir.For):
+            if isinstance(s, ir.For):
                 out += self._loops(s, around, inside)
             else:
                 out.append(ir.map_blocks(s, lambda block: self.block(block, around, inside)))

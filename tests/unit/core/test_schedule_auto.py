@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ilang.core.ir.kernel import Define, For, If, Program, Tile, statements_within
+from ilang.core.ir.cpu import Tile
+from ilang.core.ir.kernel import Define, For, If, Program, statements_within
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import size_class
 from ilang.core.machine import CPU

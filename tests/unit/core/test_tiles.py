@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from ilang.codegen.targets import c
-from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.calculus.extent import product
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
+from ilang.core.ir.cpu import Tile, Transpose
+from ilang.core.ir.kernel import For, If, Program, Statement, Store, statements_within
+from ilang.core.ir.rewriting import Access, nested, with_indices
 from ilang.core.ir.scalar import Constant, Load
+from ilang.core.lower.uses import captured_by
 from ilang.core.machine import CPU
 from ilang.core.passes.cpu.tiles import kernel_to_tiles
 from ilang.core.pipeline import LOWERING, graph_of, infer, loops_text, lower, text_component
@@ -41,27 +43,26 @@ def late_loops(program: Program) -> list[For]:
 def test_a_product_is_held_in_registers() -> None:
     program = lowered(MATMUL)
     (tile,) = tiles(program)
-    held = tile.registers
-    assert held is not None
-    assert (held.extents, tile.vector) == ((6, 64), 16)
+    assert tile.number == 0
+    assert [program.sizes[loop.size].fixed for loop in tile.loops()] == [6, 64]
+    assert tile.vector == 16
     assert [(block.rows[0], block.lanes) for block in tile.micro_tiles] == [
         (6, 64),
         (6, 16),
         (6, 8),
     ]
-    assert [program.buffers[load.buffer].name for load in held.along] == ["in1_copy"]
-    assert len(held.core) == 1
-    assert len(held.vectors) == 1
-    assert held.contracts()
-    assert held.past, "the rows of the copy have room for all lanes"
-    assert not held.guards, "parts of an axis that is split once start inside it"
+    assert [program.buffers[load.buffer].name for load in tile.along()] == ["in1_copy"]
+    assert len(tile.core()) == 1
+    assert tile.contracts()
+    assert program.buffers[tile.along()[0].buffer].padded, "its rows have room for all lanes"
+    assert not tile.guards, "parts of an axis that is split once start inside it"
     assert tile.partial is not None
     assert tile.partial.step == 128
 
 
 def test_doubles_have_half_the_lanes_and_no_runs() -> None:
     (tile,) = tiles(lowered(MATMUL, dtypes=("f64", "f64")))
-    assert tile.registers is not None
+    assert tile.number is not None
     assert tile.vector == 8
     assert tile.partial is None
 
@@ -70,20 +71,20 @@ def test_a_maximum_does_not_contract() -> None:
     parts = "i:6,j:64,k:512"
     product, maximum = f"ik*kj~ijk | {parts} | j 1 i k k' i' j'", f">ijk~ij | {parts}"
     (tile,) = tiles(lowered(f"{product} >> {maximum} | j i k k' i' j' 0"))
-    assert tile.registers is not None
-    assert not tile.registers.contracts()
+    assert tile.number is not None
+    assert not tile.contracts()
 
 
 @pytest.mark.parametrize("dtype", ["i32", "i64"])
 def test_integers_are_not_held(dtype: str) -> None:
-    assert all(tile.registers is None for tile in tiles(lowered(MATMUL, dtypes=(dtype, dtype))))
+    assert all(tile.number is None for tile in tiles(lowered(MATMUL, dtypes=(dtype, dtype))))
 
 
 def test_what_a_function_of_a_tile_captures() -> None:
     program = lowered(MATMUL)
     (tile,) = tiles(program)
-    assert tile.registers is not None
-    part, whole = tile.registers.part, tile.registers.whole
+    assert tile.number is not None
+    part, whole = (captured_by(program, tile, each) for each in (False, True))
     names = {program.buffers[number].name for number in whole.buffers}
     assert names == {"in0", "in1", "in1_copy"}, "in1 is read while the copy is filled"
     assert {block.variable for block in tile.blocks} == set(part.variables) - set(whole.variables)
@@ -181,24 +182,21 @@ def with_tile(program: Program, change: Callable[[Tile], Tile]) -> Program:
     return replace(program, kernels=kernels)
 
 
-def registers(**change: object) -> Callable[[Tile], Tile]:
-    return lambda tile: replace(tile, registers=replace(tile.registers, **change))
-
-
 @pytest.mark.parametrize(
     ("change", "invariant"),
     [
-        (registers(extents=(6, 32)), "registers have the extents of their tile"),
-        (registers(core=()), "registers have the loops of their tile"),
-        (registers(body=()), "registers do what their tile does"),
+        (
+            lambda tile: replace(
+                tile, body=nested((*tile.core(), *tile.loops()[::-1]), tile.iteration())
+            ),
+            "a tile in registers has a loop for each dimension",
+        ),
         (
             lambda tile: replace(tile, vector=24),
             "a row of a tile has a vector at least",
         ),
-        (registers(along=()), "lanes read along a row"),
-        (registers(past=False), "lanes end with their row"),
         (lambda tile: replace(tile, fill=None), "a copy that a tile fills has a deferred loop"),
-        (lambda tile: replace(tile, registers=None), "a tile that fills a copy is in registers"),
+        (lambda tile: replace(tile, number=None), "a tile that fills a copy is in registers"),
         (
             lambda tile: replace(tile, target=replace(tile.target, buffer=0)),
             "the statement after a tile stores it",
@@ -214,11 +212,35 @@ def test_a_tile_that_is_said_to_be_another_is_refused(
 
 def test_a_tile_that_fills_is_in_registers_wherever_it_is() -> None:
     (tile,) = tiles(lowered(MATMUL))
-    assert tile.registers is not None
-    rows = tile.registers.loops[0]
-    wrong = registers(guards=tuple(end.at(rows.variable, 0) for end in rows.within))
+    assert tile.number is not None
+    rows = tile.loops()[0]
+    guards = tuple(end.at(rows.variable, 0) for end in rows.within)
     with pytest.raises(InternalError, match="wherever it is"):
-        check.verify(with_tile(lowered(MATMUL), wrong))
+        check.verify(with_tile(lowered(MATMUL), lambda tile: replace(tile, guards=guards)))
+
+
+def test_lanes_that_are_read_past_the_end_of_memory_are_refused() -> None:
+    program = lowered(MATMUL)
+    plain = tuple(replace(buffer, padded=False) for buffer in program.buffers)
+    with pytest.raises(InternalError, match="lanes end with their row"):
+        check.verify(replace(program, buffers=plain))
+
+
+def test_lanes_that_read_across_rows_are_refused() -> None:
+    program = lowered(MATMUL)
+    (tile,) = tiles(program)
+    row, lane = (loop.variable for loop in tile.loops())
+
+    def across(access: Access) -> tuple[Affine, ...]:
+        """The index, along lanes where it goes along rows."""
+        buffer, index = access
+        if buffer == tile.buffer:
+            return index
+        return tuple(x + axis_index(lane) if x.coefficient(row) else x for x in index)
+
+    turned = with_indices(tile.body, across)
+    with pytest.raises(InternalError, match="lanes read along a row"):
+        check.verify(with_tile(program, lambda tile: replace(tile, body=turned)))
 
 
 def before(text: str, stage: str) -> Program:
@@ -244,10 +266,9 @@ def test_rows_that_are_filled_at_two_places_are_not_read_past_their_end() -> Non
     padded = kernel_to_tiles(replace(program, kernels=(replace(kernel, body=body),)))
     check.verify(padded)
     (tile,) = tiles(padded)
-    assert tile.registers is not None
+    assert tile.number is not None
     assert not padded.buffers[copy.nest()[2].buffer].padded
-    assert not tile.registers.past
-    assert [guard.index.offset for guard in tile.registers.guards] == [63]
+    assert [guard.index.offset for guard in tile.guards] == [63]
     assert not zeros(padded)
 
 
@@ -291,7 +312,7 @@ def test_lanes_walk_what_is_computed_beside_a_tile_along_memory(
     shapes: tuple[tuple[int, ...], ...],
 ) -> None:
     text = "(>ij~ij | I) >> ij*jl~ilj >> +ilj~il"
-    assert all(tile.registers is not None for tile in tiles(lowered(text, shapes=shapes)))
+    assert all(tile.number is not None for tile in tiles(lowered(text, shapes=shapes)))
 
 
 def test_work_of_any_depth_may_stand_inside_a_tile() -> None:

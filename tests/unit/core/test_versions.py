@@ -1,6 +1,7 @@
 """Copies of unrolled loops: as many as a compiler takes, all around each other together."""
 
-from ilang.core.ir.kernel import For, Program, Tile, statements_within
+from ilang.core.ir.cpu import Tile
+from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
 
 
@@ -30,6 +31,6 @@ def test_other_loops_have_none() -> None:
 def test_what_stands_beside_registers_stays_a_loop() -> None:
     program = lowered("ik*kj~ijk >> +ijk~ij")
     (tile,) = (s for k in program.kernels for s in statements_within(k.body) if isinstance(s, Tile))
-    *around, innermost = (s for s in statements_within(tile.edge) if isinstance(s, For))
+    *around, innermost = (s for s in statements_within(tile.body) if isinstance(s, For))
     assert innermost.copies == 1
     assert {loop.copies for loop in around} == {None}
