@@ -25,7 +25,7 @@ def extremes(body: ir.Block) -> dict[LocalId, Extreme]:
     changed: dict[LocalId, Extreme | None] = {}
     for s in ir.statements_within(body):
         if isinstance(s, ir.Change):
-            extreme = _extreme(s)
+            extreme = extreme_of(s)
             changed[s.variable] = extreme if changed.get(s.variable, extreme) == extreme else None
     if not any(changed.values()):
         return {}
@@ -44,7 +44,7 @@ def _uses(body: ir.Block, carried: set[LocalId]) -> tuple[set[LocalId], set[Loca
             defined.add(s.variable)
         if isinstance(s, ir.Change):
             changed.add(s.variable)
-        combines = isinstance(s, ir.Change) and _extreme(s) is not None
+        combines = isinstance(s, ir.Change) and extreme_of(s) is not None
         parts = (part for n, part in enumerate(parts_of(s)) if not combines or n != 1)
         read |= {part.variable for part in parts if isinstance(part, Local)}
         for block in ir.blocks_of(s):
@@ -74,14 +74,14 @@ def extreme_buffers(program: ir.Program) -> dict[BufferId, Extreme]:
             if isinstance(s, (Tile, Transpose)):
                 blocks = tuple(inner for block in ir.blocks_of(s) for inner in block)
                 kinds |= dict.fromkeys(named(blocks))
-            elif isinstance(s, ir.Store) and (extreme := _extreme(s)) is not None:
+            elif isinstance(s, ir.Store) and (extreme := extreme_of(s)) is not None:
                 same = s.buffer in alone and kinds.get(s.buffer, extreme) == extreme
                 kinds[s.buffer] = extreme if same else None
         extremes |= {buffer: extreme for buffer, extreme in kinds.items() if extreme is not None}
     return extremes
 
 
-def _extreme(s: ir.Change | ir.Store) -> Extreme | None:
+def extreme_of(s: ir.Change | ir.Store) -> Extreme | None:
     """The manner in which a variable or an element becomes the larger of itself and another float, or the smaller."""
     value = s.value
     if not isinstance(value, Apply) or value.dtype not in FLOATS:

@@ -6,21 +6,28 @@ Example, of vectors of 16:
           for j in 0..16: t[j+15] = exp(in0[j+15])
 
 A tail of single elements would take as long as several vectors. Rows shorter than a vector have two of half of one. An
-element that is computed twice gets the same value: a maximum of rows that it has seen already does not change.
+element that is computed twice gets the same value: a maximum of rows that it has seen already does not change. The
+vectors of a row of which one variable becomes the maximum are read side by side:
+    in:   for j in 0..31: acc = max(acc, in0[j])
+    out:  for j in 0..16: acc = max(acc, in0[j]);  acc = max(acc, in0[j+15])
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ilang.core.calculus.affine import axis_index
+from ilang.core.calculus.affine import axis_index, row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import parts_of, substituted
-from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
+from ilang.core.ir.scalar import Apply, Load, Local, Scalar, Select, scalars_within
 from ilang.core.ops import SLOW
+from ilang.core.passes.cpu.extremes import extreme_of
 from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.record import replace
+
+SIDE_BY_SIDE = 8
+"""Parts of a row at most that are read side by side: beside more of them a tail does not count."""
 
 
 class ShortRows:
@@ -36,7 +43,11 @@ class ShortRows:
         """A row as whole vectors and the last one; any other loop alone."""
         extent = self.program.sizes[loop.size].fixed or 0
         several = any(isinstance(s, ir.For) for s in loop.body)
-        if not extent or not _is_plain(loop) or not self._can_overlap(loop, several):
+        if not extent or not _is_plain(loop):
+            return (loop,)
+        if _is_extreme(loop):
+            return (self._side_by_side(loop, extent),)
+        if not self._can_overlap(loop, several):
             return (loop,)
         stores = (store for store in loop.body if isinstance(store, ir.Store))
         types = {self.program.buffers[store.buffer].dtype for store in stores}
@@ -55,6 +66,20 @@ class ShortRows:
             replace(loop, size=self.fixed.number(extent - extent % lanes)),
             replace(loop, size=self.fixed.number(lanes), body=body, prefetch=None),
         )
+
+    def _side_by_side(self, loop: ir.For, extent: int) -> ir.For:
+        """A row of which variables become the extremes, its vectors in one iteration; itself where they divide it."""
+        types = [s.value.dtype or "" for s in loop.body if isinstance(s, ir.Change)]
+        lanes = min(map(self.program.machine.vector_lanes, types))
+        if not lanes < extent <= SIDE_BY_SIDE * lanes or extent % (lanes // 2) == 0:
+            return loop
+        starts = [*range(0, extent - lanes, lanes), extent - lanes]
+        parts = (
+            substituted(loop.body, {loop.variable: axis_index(loop.variable) + start})
+            for start in starts
+        )
+        body = tuple(s for part in parts for s in part)
+        return replace(loop, size=self.fixed.number(lanes), body=body)
 
     def _can_overlap(self, loop: ir.For, several: bool) -> bool:
         """Whether a loop does slow work, or reduces ``several`` terms, and may do it twice.
@@ -78,6 +103,26 @@ class ShortRows:
                     return False
                 slow |= isinstance(part, Apply) and part.primitive in SLOW
         return slow or several
+
+
+def _is_extreme(loop: ir.For) -> bool:
+    """Whether all that a loop does is that variables become the larger of themselves and others, or the smaller.
+
+    Such a loop walks what it reads along memory, and quick work finds the others.
+    """
+    changed = {s.variable for s in loop.body if isinstance(s, ir.Change)}
+    for s in loop.body:
+        if not isinstance(s, ir.Change) or extreme_of(s) is None:
+            return False
+        _, _, *read = parts_of(s)
+        for part in read:
+            if isinstance(part, Load) and row_step(part.index, loop.variable) not in (0, 1):
+                return False
+            if isinstance(part, Select) or (isinstance(part, Local) and part.variable in changed):
+                return False
+            if isinstance(part, Apply) and part.primitive in SLOW:
+                return False
+    return loop.prefetch is None
 
 
 def _is_plain(s: ir.Statement) -> bool:

@@ -66,3 +66,38 @@ def test_maxima_and_minima_of_columns(rows: int, extent: int) -> None:
     x[3, 5], x[rows - 1, extent - 1] = np.nan, -0.0
     np.testing.assert_array_equal(i(">ij~j")(x), x.max(0))
     np.testing.assert_array_equal(i("<ij~j")(x), x.min(0))
+
+
+@pytest.mark.parametrize(
+    ("extent", "starts"), [(17, [0, 1]), (30, [0, 14]), (36, [0, 16, 20]), (60, [0, 16, 32, 44])]
+)
+def test_vectors_of_a_maximum_are_read_side_by_side(extent: int, starts: list[int]) -> None:
+    text = i(">ij~i").loops((5000, extent))
+    assert "for j in 0..16\n" in text
+    read = [f"in0[i,j+{start}]" if start else "in0[i,j]" for start in starts]
+    assert [line.split("acc, ")[1][:-1] for line in text.splitlines() if "max(acc" in line] == read
+
+
+@pytest.mark.parametrize("extent", [24, 32, 129])
+def test_other_maxima_stay_one_loop(extent: int) -> None:
+    """Those of rows that vectors or halves of them divide, and of long rows."""
+    assert f"for j in 0..{extent}\n" in i(">ij~i").loops((1000, extent))
+    assert "for j in 0..30\n" in i("ij/ij~ij >> ^ij~ij >> >ij~.").loops((1, 30), (1, 30))
+
+
+@pytest.mark.parametrize("extent", [17, 20, 30, 31, 33, 47, 50, 63, 100, 127])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_maxima_of_rows(extent: int, dtype: npt.DTypeLike) -> None:
+    x = np.random.default_rng(extent).standard_normal((40, extent)).astype(dtype)
+    x[0, extent - 1] = np.nan
+    x[1] = -np.inf
+    x[2, :] = -0.0
+    x[3, 0] = np.inf
+    f, g = i("ij-ij~ij >> >ij~i"), i(">ij~i & <ij~i")
+    y = x[::-1].copy()
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(f(x, y), (x - y).max(1))
+    largest, least = g(x)
+    np.testing.assert_array_equal(largest, x.max(1))
+    np.testing.assert_array_equal(least, x.min(1))
+    assert np.signbit(largest[2])
