@@ -101,7 +101,7 @@ def in_order(names: Sequence[str], operands: Sequence[str]) -> list[str]:
 
     Raises: CommandError E0807, E0829. DataError E0701, E0747.
     """
-    from ilang.codegen.call.arguments import placed
+    from ilang.codegen.call.named_arrays import placed
 
     given = [text for text in operands if not is_named(text)]
     named: dict[str, str] = {}

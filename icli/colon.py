@@ -47,11 +47,10 @@ def _named(word: str) -> Colon:
     begun = [name] if name in COMMANDS else [known for known in COMMANDS if known.startswith(word)]
     if word and len(begun) == 1:
         return COMMANDS[begun[0]]
-    raise CommandError(
-        "E0817",
-        f"there is no command :{word}",
-        help=did_you_mean(word, tuple(COMMANDS), "`:help` lists them", ":{}"),
-    )
+    listed = f"there are :{', :'.join(begun)}" if word and begun else "`:help` lists them"
+    elsewhere = ELSEWHERE.get("!" if word.startswith("!") else word, "")
+    hint = elsewhere or did_you_mean(word, tuple(COMMANDS), listed, ":{}")
+    raise CommandError("E0817", f"there is no command :{word}", help=hint)
 
 
 def _help(session: ReplSession, rest: str) -> Reply:
@@ -171,6 +170,8 @@ def _named_program(session: ReplSession, text: str) -> ProgramAtShapes:
 
 def _stage(stage: str) -> Callable[[ReplSession, str], Reply]:
     def show(session: ReplSession, rest: str) -> Reply:
+        if stage == "shapes" and rest in session.arrays:
+            return session.feed(rest)
         return Reply((_last(session, rest).text(stage),))
 
     return show
@@ -353,9 +354,11 @@ def _load(session: ReplSession, rest: str) -> Reply:
     from ilang.codegen.system.files import read_module
     from ilang.icli.calls import texts_of
 
+    rest = rest or session.file
     if not rest:
         raise CommandError("E0819", ":load needs a file", help=":load model.i")
     module = read_module(rest)
+    session.file = rest
     texts = texts_of(module)
     session.define(texts)
     names = [name for name in texts if name.isidentifier()]
@@ -397,7 +400,7 @@ COMMANDS: dict[str, Colon] = {
     "edit": Colon("NAME", "change a definition in $EDITOR", _edit),
     "undo": Colon("", "take back what the last line named, defined or dropped", _undo),
     "save": Colon("FILE [ARRAYS]", "write the definitions to a file, or arrays: :save y.npy y", _save),
-    "load": Colon("FILE", "read definitions from a file", _load),
+    "load": Colon("[FILE]", "read definitions from a file, or from the last one again", _load),
     "help": Colon("[WORD]", "this page, or a command, a sign, a name or a code; so does ?WORD", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),
 }  # fmt: skip
@@ -407,7 +410,36 @@ ALIASES = {
     "exit": "quit",
     "h": "help",
     "?": "help",
+    "doc": "help",
+    "i": "help",
+    "info": "help",
     "t": "time",
+    "timeit": "time",
     "l": "loops",
     "s": "shape",
+    "type": "shapes",
+    "ls": "names",
+    "who": "names",
+    "whos": "names",
+    "browse": "names",
+    "del": "drop",
+    "delete": "drop",
+    "unset": "drop",
+    "asm": "c",
+    "r": "load",
+    "reload": "load",
+    "run": "load",
 }
+"""Other words for commands, most of them from other shells."""
+
+ELSEWHERE = {
+    "set": "there are no settings: `:shape 32x64` gives shapes, `:time PROGRAM ARRAYS` times",
+    "clear": "Ctrl-L clears the screen; `:drop NAME` forgets a name, `:undo` takes the last line back",
+    "reset": "`:drop NAME` forgets a name; `:quit` and `i repl` begin with nothing",
+    "history": "the arrow up brings back the line before, Ctrl-R searches",
+    "!": "commands of the system are typed in another terminal",
+    "cd": "paths begin in the folder where `i repl` was started",
+    "print": "a name alone shows its array: `x`",
+    "show": "a name alone shows its array: `x`",
+}
+"""The help for commands of other shells that the REPL has not."""

@@ -44,19 +44,31 @@ def unknown_command(word: str, names: Sequence[str], before: str = "") -> Comman
     return CommandError("E0801", f"there is no command {word or '(empty)'}", help=hint)
 
 
+ELSEWHERE = {
+    "--dtype": "an array has the type of its file, or one that is written: f64:[1,2], f64:rand:2x3",
+    "--device": "--target cuda runs on a GPU",
+    "--gpu": "--target cuda runs on a GPU",
+    "--output": "-o FILE saves",
+    "--lr": "the learning rate is a value of the routine: --config lr=0.1",
+}
+"""The help for options of other tools that no command has."""
+
+
 def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandError:
     """The error for a token that begins like an option; a long one may have one dash: ``-shape``."""
     guess = nearest(name, known) or (nearest(f"-{name}", known) if len(name) > 2 else None)
     hint = f"did you mean {guess}? " if guess else ""
     owners = [] if guess else _commands_with(name)
-    if owners:
+    if name in ELSEWHERE and not guess and not owners:
+        hint = f"{ELSEWHERE[name]}; "
+    elif owners:
         hint = f"{name} is an option of `i {'`, `i '.join(owners)}`; "
     elif not guess and "--config" in known:
         hint = f"a value of a definition is --config {name.lstrip('-')}=0.1; "
     return CommandError(
         "E0802",
         f"i {command} has no option {name}",
-        help=f"{hint}`i {command} --help` lists them",
+        help=f"{hint}`i {command} --help` lists its options",
     )
 
 

@@ -65,9 +65,18 @@ if TYPE_CHECKING:
 
     Results = list[tuple[str, Array]]
 
-ASKED = re.compile(r"\?\??\s*([^\s?/].*)|(\w+)\s*\?\??")
-"""A question in the spelling of IPython."""
-SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
+ASKED = re.compile(r"\?\??\s*([^\s?/].*)|(\w+)\s*\?\??|help\((\w+)\)")
+"""A question in the spelling of IPython, or of Python."""
+MAGIC = re.compile(r"%%?(\w+.*)|@b?(time\s.*)")
+"""A command in the spelling of IPython, or of Julia."""
+SAID = {
+    **dict.fromkeys(("help", "?"), ":help"),
+    **dict.fromkeys(("exit", "quit"), ":quit"),
+    **dict.fromkeys(("dir", "locals", "globals", "varinfo", "ls", "who", "whos"), ":names"),
+    **dict.fromkeys(("clear", "cls"), ":clear"),
+    "history": ":history",
+    "reset": ":reset",
+}
 """The commands that words of other shells mean, where they name nothing."""
 
 MOST_UNDONE = 100
@@ -89,6 +98,7 @@ class ReplSession:
         self.module = self.calls.module
         self.shapes: Shapes | None = None
         self.last: ProgramAtShapes | None = None
+        self.file = ""
         self.waiting: dict[str, WaitingDefinition] = {}
         self._before: list[tuple[dict[str, Array], dict[str, str]]] = []
 
@@ -100,7 +110,9 @@ class ReplSession:
                 return Reply(())
             word = without_comments(line).strip().removesuffix("()")
             if asked := ASKED.fullmatch(word):
-                line = f":help {asked[1] or asked[2]}"
+                line = f":help {asked[1] or asked[2] or asked[3]}"
+            elif magic := MAGIC.fullmatch(word):
+                line = f":{magic[1] or magic[2]}"
             elif word not in self.names():
                 line = SAID.get(word, line)
             before = dict(self.arrays), dict(self.texts)

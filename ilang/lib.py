@@ -116,11 +116,11 @@ def _function(name: str) -> Callable[..., Any]:
 def _loaded(name: str) -> Callable[..., Any]:
     """A function that is not used yet."""
     if name not in PIECES:
-        from ilang.core.suggestion import nearest
+        from ilang.core.notation.guidance import named
+        from ilang.core.suggestion import did_you_mean
 
-        close = nearest(name, [*PIECES, "one_hot"])
-        hint = f"; did you mean {close}?" if close else ""
-        raise AttributeError(f"lib has no function {name!r}{hint}")
+        hint = did_you_mean(name, [*PIECES, "one_hot"], named(name))
+        raise AttributeError(f"lib has no function {name!r}{f'; {hint}' if hint else ''}")
     function = globals()[name] = _function(name)
     return function
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.core.diagnostic import DataError, DataTypeError, counted, shorten, visible
+from ilang.core.diagnostic import DataError, DataTypeError, counted, shorten
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
@@ -88,37 +88,8 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
     ]
 
 
-def placed(
-    names: Sequence[str], given: Sequence[object], named: Mapping[str, object]
-) -> tuple[object, ...]:
-    """The arrays of all inputs, which are called ``names``: those given in order, then those given by name.
-
-    Raises:
-        DataError: E0701 (inputs without an array), E0747 (no input has the name, or it has an array already).
-    """
-    for name in named:
-        if name not in names:
-            from ilang.core.suggestion import did_you_mean
-
-            help_line = did_you_mean(name, names, _listed(names[:MOST_LISTED]))
-            raise DataError(
-                "E0747", f"the program has no input named {visible(name)}", help=help_line
-            )
-        if name in names[: len(given)]:
-            message = (
-                f"{visible(name)} is given by name, and in order as array {names.index(name) + 1}"
-            )
-            raise DataError(
-                "E0747", message, help="arrays in order come first: give each input once"
-            )
-    missing = [name for name in names[len(given) :] if name not in named]
-    if missing:
-        message = f"{counted(len(missing), 'input')} of the program {'is' if len(missing) == 1 else 'are'} not given"
-        raise DataError("E0701", message, help=f"missing: {', '.join(missing[:MOST_LISTED])}")
-    return (*given, *(named[name] for name in names[len(given) :]))
-
-
-def _listed(names: Sequence[str]) -> str:
+def listed_inputs(names: Sequence[str]) -> str:
+    """The names of inputs, in a sentence."""
     return f"its inputs are {', '.join(names)}" if names else "it has no inputs"
 
 
@@ -489,7 +460,7 @@ def check_shape_count(graph: Graph, count: int, noun: str = "shape") -> None:
         raise DataError(
             "E0701",
             f"the program takes {counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
-            help=_listed(names),
+            help=listed_inputs(names),
         )
 
 

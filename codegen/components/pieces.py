@@ -51,6 +51,12 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
     Raises:
         Error: DataError E0777 (axes), and what a call of a component refuses.
     """
+    by_order = name in AXES and len(arrays) == 2 and isinstance(arrays[1], int)
+    if by_order or not options.keys().isdisjoint(("dim", "keepdim")):
+        number = options.get("dim", arrays[1] if by_order else -1)
+        more = ", keepdims=True" * ("keepdim" in options)
+        message = f"the axis of {name} is given by its name, axis"
+        raise DataError("E0777", message, help=f"lib.{name}(x, axis={number}{more})")
     keeps = options.get("keepdims", False)
     rest = {key: value for key, value in options.items() if key != "keepdims"}
     if name == "one_hot":

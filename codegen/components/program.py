@@ -118,7 +118,7 @@ class ComponentProgram(RunnableProgram):
 
     def placed(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arrays of a call in order, of which some are given by name."""
-        from ilang.codegen.call.arguments import placed
+        from ilang.codegen.call.named_arrays import placed
 
         return placed(self.names_in_calls(), arrays, named)
 

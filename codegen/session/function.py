@@ -7,7 +7,8 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.call.arguments import check_flag, check_is, placed, shape_of
+from ilang.codegen.call.arguments import check_flag, check_is, shape_of
+from ilang.codegen.call.named_arrays import placed
 from ilang.codegen.call.target import check_target
 from ilang.codegen.call.threads import THREADS
 from ilang.codegen.call.tracebacks import ends_at_caller

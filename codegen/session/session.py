@@ -15,7 +15,7 @@ import os
 import reprlib
 import warnings
 from collections.abc import Mapping, Sequence
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,10 +114,17 @@ class Session:
     if not TYPE_CHECKING:  # whoever checks types knows the attributes of a session
 
         def __getattr__(self, name: str) -> Any:
-            """Refuse what a session has once its shapes are known. Raises: ShapeError E0520, AttributeError."""
+            """The arrays of a file that was loaded; what a session has once its shapes are known is refused before.
+
+            Raises: ShapeError E0520, AttributeError.
+            """
             waits = self.__dict__.get("_waits")
+            if waits is not None and self._unread is not None and name in ("parameters", "state"):
+                return MappingProxyType(getattr(self._unread[1], name)())
             if waits is not None and name in KNOWN_LATER:
-                raise waits
+                example = dict.fromkeys(self._names, "8|3")
+                hint = f"call it once, or give shapes: m.session({self._options.name!r}, {example})"
+                raise ShapeError(waits.code, waits.message, waits.span, hint, waits.labels)
             raise AttributeError(f"a session has no {name}")
 
     def _open(self, options: Options) -> None:

@@ -160,7 +160,7 @@ MOVES = {
         for name in ("sort", "argsort", "flip")
     },
     "roll": 'it is written `einx.roll("... [c]", shift=(1,))`, along the last axis',
-    "cumsum": "sums up to each place take a sum for each of them: "
+    "cumsum": "there is no running sum; this adds up all that comes before each place, n·n additions: "
     "`(I & ((I & I) >> i==i~i >> f32)) >> i[i<=j]*j~ij >> +ij~j`",
     **dict.fromkeys(
         (

@@ -17,6 +17,7 @@ from ilang.icli.definitions import (
     all_functions,
     checked_line,
     config_of,
+    functions_of,
     given_to,
     head_of,
     heads_of,
@@ -26,7 +27,7 @@ from ilang.icli.definitions import (
     used_in,
 )
 from ilang.icli.folders import one_or_files
-from ilang.icli.programs import defined, expressed, open_program, subjects
+from ilang.icli.programs import chosen, defined, expressed, open_program, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import named_shapes, parse_shape
 
@@ -80,12 +81,15 @@ def _program(
 
     Raises: Error (the program cannot be read).
     """
-    program = open_program(path)
-    shapes = _shapes(program, request.all("--shape"))
+    program, name = open_program(path), request.one("--def")
+    if name is not None and not functions_of(program, name):
+        chosen(program, (name,))
+    shapes = _shapes(program, request.all("--shape"), name)
     functions = _functions(program, request, shapes)
     answers: list[dict[str, object]] = []
     refused: list[Error] = []
-    for check in (*_checks(program, request.one("--target") or "c", shapes), *functions):
+    all_checks = (*_checks(program, request.one("--target") or "c", shapes, name), *functions)
+    for check in [each for each in all_checks if name in (None, each.name)]:
         try:
             line, checks, ends = check()
         except Error as error:
@@ -100,8 +104,8 @@ def _program(
     return answers, refused
 
 
-def _shapes(program: Tree | Module, options: Sequence[str]) -> dict[str, str]:
-    """The shapes that options give, by the names of inputs of what nothing else in the program uses.
+def _shapes(program: Tree | Module, options: Sequence[str], name: str | None) -> dict[str, str]:
+    """The shapes that options give, by the names of inputs of a definition, or of what nothing else uses.
 
     Raises: CommandError E0807, E0810, E0811, E0814.
     """
@@ -109,13 +113,24 @@ def _shapes(program: Tree | Module, options: Sequence[str]) -> dict[str, str]:
         return {}
     inputs: dict[str, list[str]] = {}
     if isinstance(program, Module):
-        used = used_in(program)
-        heads = {name: head for name, head in heads_of(program).items() if name not in used}
-        inputs = {name: [each.name for each in head.tensors] for name, head in heads.items()}
+        heads = heads_of(program)
+        inputs = {
+            each: [tensor.name for tensor in heads[each].tensors]
+            for each in _outermost(program, name)
+        }
     with suppress(Error):  # which is told where its definition is checked
         if not isinstance(program, Module) or program.definitions:
-            inputs |= {each.graph.name: each.graph.input_names() for each in subjects(program)}
+            names = () if name is None or name in inputs else (name,)
+            inputs |= {
+                each.graph.name: each.graph.input_names() for each in subjects(program, names)
+            }
     return named_shapes(options, inputs)
+
+
+def _outermost(program: Module, name: str | None) -> list[str]:
+    """The tensor functions and routines that shapes are of: the named one, or those that nothing else uses."""
+    used = used_in(program) if name is None else ()
+    return [each for each in heads_of(program) if name in (None, each) and each not in used]
 
 
 def _functions(program: Tree | Module, request: Request, shapes: Shapes) -> list[_Check]:
@@ -125,11 +140,10 @@ def _functions(program: Tree | Module, request: Request, shapes: Shapes) -> list
     from ilang.core.build.counting import least_expressions
     from ilang.core.limits import MOST_LEAVES
 
-    heads, used = heads_of(program), used_in(program)
+    heads, outermost = heads_of(program), _outermost(program, request.one("--def"))
     config = config_of(request.all("--config"), list(heads.values()))
     functions = all_functions(program, list(heads))
-    outermost = [each for each in functions if each.name not in used]
-    tensors = {each.name for function in outermost for each in head_of(function).tensors}
+    tensors = {each.name for name in outermost for each in heads[name].tensors}
     known = {name: sizes_apart(text) for name, text in shapes.items() if name in tensors}
     for name, text in known.items():
         rows_given(name, text)
@@ -137,17 +151,18 @@ def _functions(program: Tree | Module, request: Request, shapes: Shapes) -> list
     left = MOST_OF_PARTS
 
     def work(function: Function) -> Checked:
-        given = given_to(function, known) if function in outermost else {}
+        given = given_to(function, known) if function.name in outermost else {}
         ends = _ends_of(function, given, config) if request.has("--json") else {}
         return checked_line(function, given, config), {}, ends
 
     checks = []
     for function in functions:
         count = counts[function.name]
-        if function.name in used and left < count <= MOST_LEAVES:
+        is_part = function.name not in outermost
+        if is_part and left < count <= MOST_LEAVES:
             checks.append(_Check(function.name, partial(_left_out, function.name, count)))
             continue
-        left -= count if function.name in used and count <= left else 0
+        left -= count if is_part and count <= left else 0
         checks.append(_Check(function.name, partial(work, function)))
     return checks
 
@@ -164,8 +179,10 @@ class _Check:
         return self.work()
 
 
-def _checks(program: Tree | Module, target: str, shapes: Shapes) -> Iterator[_Check]:
-    """The definitions to check, in the order written."""
+def _checks(
+    program: Tree | Module, target: str, shapes: Shapes, chosen_name: str | None
+) -> Iterator[_Check]:
+    """The definitions to check, in the order written; shapes are those of the chosen one, or of all exported ones."""
     if not isinstance(program, Module):
         yield _Check(None, lambda: _checked(expressed(program).graph, False, target, shapes))
         return
@@ -174,7 +191,7 @@ def _checks(program: Tree | Module, target: str, shapes: Shapes) -> Iterator[_Ch
     from ilang.core.pipeline import definitions_of
 
     definitions = definitions_of(program)
-    exported = {definition.name for definition in exports(program)}
+    exported = {definition.name for definition in exports(program)} | {chosen_name}
     left = MOST_OF_PARTS
     file = program.source.name  # what comes from a library is checked in what uses it
     for name, definition in definitions.items():
@@ -279,6 +296,7 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "TEXT|FILE|FOLDER|-...", "program", required=True, nargs=-1),),
     (
+        Option(("--def",), "NAME", "Check this definition of a file alone", "definition"),
         JSON,
         Option(("--target",), "TARGET", "cuda: also run the CUDA on an emulated GPU, and find races",
                ("c", "cuda")),

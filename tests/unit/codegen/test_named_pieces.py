@@ -124,6 +124,8 @@ def test_gradients() -> None:
         (lambda: lib.mean(X, axis=1.0), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.relu(X, axis=1), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.one_hot(np.array([0]), 0), "E0777"),
+        (lambda: lib.softmax(X, dim=0), "E0777"),  # type: ignore[call-overload]
+        (lambda: lib.sum(X, 0), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.mean(np.array(["a"]), axis=0), "E0703"),
     ],
 )
@@ -332,3 +334,28 @@ def test_what_a_text_meant_it_still_means() -> None:
     assert caught.value.help == "did you mean `softmax`, of `std`?"
     assert repr(i("softmax") >> "sum").startswith("<Component softmax >> sum: 1 input")
     assert np.isclose((i("softmax") >> "sum")(X[0]), 4)
+
+
+def test_names_of_numpy_lead_to_programs() -> None:
+    with pytest.raises(AttributeError, match="there is no running sum"):
+        _ = lib.cumsum  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="did you mean softmax"):
+        _ = lib.softmx  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("dtype", "x.astype"), ("thread", "did you mean threads"), ("dim", "lib has functions")],
+)
+def test_arguments_that_calls_have_not(name: str, shown: str) -> None:
+    with pytest.raises(Error) as caught:
+        i("+ij~i")(X, **{name: 1})  # type: ignore[call-overload]
+    assert caught.value.code == "E0747"
+    assert shown in caught.value.help
+
+
+def test_arguments_that_methods_have_not() -> None:
+    with pytest.raises(TypeError, match="did you mean shapes="):
+        i("+ij~i").explain(shape=[(2, 3)])  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="there are shapes, verbose, html"):
+        i("+ij~i").explain(dtype="f64")  # type: ignore[call-arg]

@@ -835,6 +835,24 @@ def test_rows_of_slices_and_of_what_nothing_uses(tmp_path: Path) -> None:
     assert rows["n"] == "?|()"
 
 
+def test_arrays_of_a_file_are_there_before_the_first_run(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text("use nn\nop net(x) = linear(x; 2)\n", encoding="utf-8")
+    m: Any = load(tmp_path / "m.i")
+    s = m.session("net")
+    with pytest.raises(Error, match="E0520") as caught:
+        _ = s.parameters
+    assert "m.session('net', {'x': '8|3'})" in caught.value.help
+    s(np.ones((4, 3), np.float32))
+    s.save(tmp_path / "net.safetensors")
+    later = m.session("net")
+    later.load(tmp_path / "net.safetensors")
+    assert {path: values.shape for path, values in later.parameters.items()} == {
+        "linear.w": (2, 3),
+        "linear.b": (2,),
+    }
+    assert not later.state
+
+
 def test_letters_stand_for_open_sizes(tmp_path: Path) -> None:
     (tmp_path / "m.i").write_text(
         'op half(x) = "w" *. x + "b" 3\n'

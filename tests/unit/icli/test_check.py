@@ -168,3 +168,17 @@ def test_json_has_every_mistake(tmp_path: Path) -> None:
         "E0501",
         "E0602",
     ]
+
+
+def test_one_definition(tmp_path: Path) -> None:
+    """Shapes are those of the named definition, which others may use."""
+    (tmp_path / "m.i").write_text(
+        'rows = +ij~i\ntotal = rows >> +i~.\nop half(x) = "w" *. x\nop net(x) = half(x) + half(x)\n',
+        encoding="utf-8",
+    )
+    assert (
+        i("check", "m.i", "--def", "rows", "--shape", "3x4", cwd=tmp_path).stdout
+        == "rows(in0[3,4]) -> [3]\n"
+    )
+    said = i("check", "m.i", "--def", "half", "--shape", "x=4|3", cwd=tmp_path).stdout
+    assert said == "op half(x)   1 parameter, 3 numbers\n"

@@ -259,7 +259,11 @@ def test_help_of_one_command() -> None:
     assert text(ReplSession().feed(":help loops")).startswith(
         ":loops [PROGRAM [ARRAYS]]    the loops"
     )
-    assert text(ReplSession().feed(":help :ti")).splitlines()[1].split() == ["also", ":t"]
+    assert text(ReplSession().feed(":help :ti")).splitlines()[1].split() == [
+        "also",
+        ":t,",
+        ":timeit",
+    ]
     assert code(ReplSession().feed(":help lops")) == "E0817"
 
 
@@ -336,6 +340,58 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert page(other.feed("f")) == page(session.feed("f"))
     assert code(other.feed(":load nofile.i")) == "E0725"
     assert code(ReplSession().feed(f":save {tmp_path}/none.i")) == "E0819"
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        (":type x", "x  2×2  f32\n"),
+        (":info x", "x  2×2  f32\n"),
+        (":whos", "x  2×2  f32\nrows = +ij~i"),
+        ("whos", "x  2×2  f32\nrows = +ij~i"),
+        ("dir()", "x  2×2  f32\nrows = +ij~i"),
+        (":type rows x", "out  f32[2]"),
+        ("%timeit rows x", "best of"),
+        ("@time rows x", "best of"),
+        (":asm rows x", "rows_k0("),
+    ],
+)
+@pytest.mark.usefixtures("compiled_quickly")
+def test_commands_of_other_shells(line: str, answer: str) -> None:
+    session = ReplSession()
+    for each in ("x = [[1,2],[3,4]]", "rows = +ij~i"):
+        session.feed(each)
+    assert answer in text(session.feed(line))
+    assert page(session.feed("help(rows)")) == page(session.feed("rows"))
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        (":set +s", "no settings"),
+        ("clear", "Ctrl-L"),
+        (":history", "Ctrl-R"),
+        (":!ls", "another terminal"),
+        (":sh", "there are :shapes, :shape"),
+        (":tme", "did you mean :time?"),
+    ],
+)
+def test_commands_that_are_elsewhere(line: str, advice: str) -> None:
+    (part,) = ReplSession().feed(line).parts
+    assert isinstance(part, Error)
+    assert part.code == "E0817"
+    assert advice in part.help
+
+
+def test_the_last_file_is_loaded_again(tmp_path: Path) -> None:
+    file = tmp_path / "m.i"
+    file.write_text("f = +ij~i\n", "utf-8")
+    session = ReplSession()
+    assert code(session.feed(":load")) == "E0819"
+    session.feed(f":load {file}")
+    file.write_text("f = +ij~j\n", "utf-8")
+    assert text(session.feed(":reload")) == "1 definition: f"
+    assert session.texts["f"] == "f = +ij~j"
 
 
 def test_leaving_and_noise() -> None:
