@@ -6,9 +6,9 @@ The functions become operations in einx notation, ``ilang.einx``; what a pattern
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from ilang import einx
 from ilang.codegen.components import einx as engine
@@ -16,6 +16,56 @@ from ilang.codegen.frameworks.dynamo import uncompiled
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError
 from ilang.core.notation.einx.einops import packed_axes, read_pattern, read_shape
 from ilang.core.source import Source, whole
+
+TYPE_CHECKING = False  # see ilang/__init__.py
+if TYPE_CHECKING:  # arrays give arrays, tensors of other libraries their like
+    from typing import Literal, Protocol, TypeVar, overload
+
+    from numpy.typing import NDArray
+
+    T = TypeVar("T")
+    Reduction = Literal["sum", "mean", "max", "min", "prod", "any", "all"]
+
+    class _Moved(Protocol):
+        @overload
+        def __call__(
+            self, tensor: NDArray[Any] | Sequence[NDArray[Any]], pattern: str, **sizes: int
+        ) -> NDArray[Any]: ...
+        @overload
+        def __call__(self, tensor: T | Sequence[T], pattern: str, **sizes: int) -> T: ...
+
+    class _Reduced(Protocol):
+        @overload
+        def __call__(
+            self,
+            tensor: NDArray[Any] | Sequence[NDArray[Any]],
+            pattern: str,
+            reduction: Reduction,
+            **sizes: int,
+        ) -> NDArray[Any]: ...
+        @overload
+        def __call__(
+            self, tensor: T | Sequence[T], pattern: str, reduction: Reduction, **sizes: int
+        ) -> T: ...
+
+    class _Summed(Protocol):
+        @overload
+        def __call__(self, first: NDArray[Any], /, *rest: NDArray[Any] | str) -> NDArray[Any]: ...
+        @overload
+        def __call__(self, first: T, /, *rest: T | str) -> T: ...
+
+
+def _moved(function: Callable[..., Any]) -> _Moved:
+    return cast("_Moved", function)
+
+
+def _reduced(function: Callable[..., Any]) -> _Reduced:
+    return cast("_Reduced", function)
+
+
+def _summed(function: Callable[..., Any]) -> _Summed:
+    return cast("_Summed", function)
+
 
 __all__ = ["einsum", "pack", "parse_shape", "rearrange", "reduce", "repeat", "unpack"]
 
@@ -30,16 +80,19 @@ def _read(operation: str, pattern: str, sizes: frozenset[str]) -> str:
     return text
 
 
+@_moved
 def rearrange(tensor: Any, pattern: str, **sizes: int) -> Any:
     """A tensor with its axes in another order, composed or divided; a list of tensors is stacked first."""
     return einx.id(_read("rearrange", _text(pattern), frozenset(sizes)), _stacked(tensor), **sizes)
 
 
+@_moved
 def repeat(tensor: Any, pattern: str, **sizes: int) -> Any:
     """The same, repeated along axes that the tensor does not have."""
     return einx.id(_read("repeat", _text(pattern), frozenset(sizes)), _stacked(tensor), **sizes)
 
 
+@_reduced
 def reduce(tensor: Any, pattern: str, reduction: str, **sizes: int) -> Any:
     """A tensor without the axes that the result does not have: of sum, mean, max, min, prod, any or all."""
     if reduction not in REDUCTIONS:
@@ -51,6 +104,7 @@ def reduce(tensor: Any, pattern: str, reduction: str, **sizes: int) -> Any:
     return getattr(einx, reduction)(text, _stacked(tensor), **sizes)
 
 
+@_summed
 def einsum(*operands: Any) -> Any:
     """The sum of products of tensors, whose axes the pattern behind them names: ``einsum(x, y, "a b, c b -> a c")``."""
     if not operands:
@@ -59,17 +113,18 @@ def einsum(*operands: Any) -> Any:
     return (einx.dot if 1 < len(tensors) else einx.sum)(_text(pattern), *tensors)
 
 
-def pack(tensors: Sequence[Any], pattern: str) -> tuple[Any, list[tuple[int, ...]]]:
+def pack(tensors: Sequence[T], pattern: str) -> tuple[T, list[tuple[int, ...]]]:
     """Tensors one after the other along ``*``, which stands for any axes of each; and the shapes of these axes."""
     before, after = map(len, packed_axes(_text(pattern)))
     if not len(tensors):
         raise DataError("E0701", "no tensors are packed", help="pass one or more: pack([x], ...)")
     shapes = [engine.shape_of_array(tensor) for tensor in tensors]
     packed = [tuple(shape[before : len(shape) - after]) for shape in shapes]
-    return einx.id(engine.packing(pattern, len(tensors)), *tensors), packed
+    together: Any = einx.id(engine.packing(pattern, len(tensors)), *tensors)
+    return together, packed
 
 
-def unpack(tensor: Any, packed: Sequence[Sequence[int]], pattern: str) -> list[Any]:
+def unpack(tensor: T, packed: Sequence[Sequence[int]], pattern: str) -> list[T]:
     """The tensors that ``pack`` put together; one size of their shapes may be -1."""
     before, after = map(len, packed_axes(_text(pattern)))
     shape = engine.shape_of_array(tensor)
@@ -80,7 +135,9 @@ def unpack(tensor: Any, packed: Sequence[Sequence[int]], pattern: str) -> list[A
     if not shapes:
         return []
     text = engine.packing(pattern, len(shapes), back=True)
-    parts = einx.id(text, tensor, **{f"packed{n}": tuple(each) for n, each in enumerate(shapes)})
+    parts: Any = einx.id(
+        text, tensor, **{f"packed{n}": tuple(each) for n, each in enumerate(shapes)}
+    )
     return list(parts) if isinstance(parts, tuple) else [parts]
 
 

@@ -1,4 +1,4 @@
-"""What a type checker knows of `einsum`, `lib` and `einx`; mypy runs on this file, and asks for each `ignore` in it."""
+"""What a type checker knows of `einsum`, `lib`, `einx` and `einops`: mypy runs on it, and asks for each `ignore`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ilang import Error, einsum, einx, lib
+from ilang import Error, einops, einsum, einx, lib
 from ilang.codegen.components.component import Component
 from ilang.codegen.components.pieces import PIECES
 from ilang.core.einx_ops import EINX_OPS
@@ -75,3 +75,16 @@ def test_einx() -> None:
         einx.meen("a [b]", X)  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="op"):
         einx.reduce("a [b]", X)  # type: ignore[call-overload]
+
+
+def test_einops() -> None:
+    assert_type(einops.rearrange(X, "a b -> b a"), NDArray[Any])
+    assert_type(einops.rearrange([X, X], "c a b -> b a c"), NDArray[Any])
+    assert_type(einops.repeat(X, "a b -> a b c", c=2), NDArray[Any])
+    assert_type(einops.reduce(X, "a b -> a", "mean"), NDArray[Any])
+    assert_type(einops.einsum(X, X, "a b, b c -> a c"), NDArray[Any])
+    together, shapes = einops.pack([X, X], "a *")
+    assert_type(together, NDArray[Any])
+    assert_type(einops.unpack(together, shapes, "a *"), list[NDArray[Any]])
+    with pytest.raises(Error, match="no reduction median"):
+        einops.reduce(X, "a b -> a", "median")  # type: ignore[call-overload]
