@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("real_compiler")
 PLUS = "ij+ij~ij"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plus() -> Component:
     return i(PLUS)
 
