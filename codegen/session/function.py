@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from ilang.core import pipeline
 from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import DataError, Error
 from ilang.core.explain.expression import aligned
-from ilang.core.explain.open_rows import Kind, SoFar, examples, so_far
+from ilang.core.explain.open_rows import Kind, Lettered, SoFar, examples, so_far
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.operations import GraphConstraints
 from ilang.core.infer.rows_so_far import check_so_far, rows_so_far
@@ -207,21 +208,29 @@ class Function:
         Raises:
             Error: what is wrong with the text, or does not agree.
         """
-        built = self.model.built(options_of(self.name, {}, config, {}))
+        options = options_of(self.name, {}, config, {})
+        built = self.model.built(options)
         rows = rows_so_far(GraphConstraints(built.graph, ArrayAxes(built.graph, None)))
         inputs = {cell.name: rows[n] for cell, n in built.inputs if cell.kind == "input"}
+        ranks = [
+            name for name, shape in inputs.items() if any(r.variable is not None for r in shape)
+        ]
         returned = [rows[each.number][2] for each in built.results if each.role == "return"]
-        for example in islice(examples(inputs, next(iter(returned), None)), EXAMPLES):
+        notes = {each.name: each.shape for each in self.model.inputs(self.name)}
+        for shapes in islice(examples(inputs, next(iter(returned), None)), EXAMPLES):
             try:
-                one = self.definition(example.texts(), config)
-                other = self.definition(example.larger().texts(), config)
+                one = SolvedDefinition(self.model, replace(options, shapes=shapes))
             except Error:
                 continue
-            if len(one.inferred.shapes) != len(other.inferred.shapes):
-                continue  # sizes say how often the text repeats a statement
-            pairs = zip(one.inferred.shapes, other.inferred.shapes, strict=True)
-            page = self._so_far(one.built, [example.words(*pair) for pair in pairs])
-            return replace(page, example=example)
+            numbers = {cell.name: n for cell, n in one.built.inputs if cell.kind == "input"}
+            letters = Lettered(
+                one.inferred, {name: (n, notes[name]) for name, n in numbers.items()}
+            )
+            page = self._so_far(one.built, letters.words())
+            for example in letters.examples(tuple(ranks)):
+                with suppress(Error):
+                    self.definition(example.texts(), config)
+                    return replace(page, example=example)
         return self._so_far(built)
 
     def _so_far(self, built: Built, shapes: Sequence[Sequence[str]] | None = None) -> SoFar:
@@ -233,10 +242,9 @@ class Function:
         }
         results = [each.number for each in built.results if each.role == "return"]
         changed = {each.number for each in built.results if each.role in ("parameter", "state")}
-        module = self.model.module
-        spans = {each.head.name: each.span for each in module.functions}
-        spans |= {each.head.name: each.span for each in module.routines}
-        return so_far(built.graph, inputs, results, changed, spans[self.name], shapes)
+        definitions = self.model.module.functions_and_routines()
+        written = next(each for each in definitions if each.head.name == self.name)
+        return so_far(built.graph, inputs, results, changed, written, shapes)
 
     def check_so_far(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> None:
         """Check the text and the shapes that are given as ``shape_so_far`` does, which lists every tensor too.

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from textwrap import wrap
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from ilang.core.calculus.extent import PLAIN, quotient
 from ilang.core.diagnostic import counted
 from ilang.core.explain.expression import aligned
 from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.operations import GraphConstraints
 from ilang.core.infer.rows_so_far import row_words, rows_so_far
+from ilang.core.ir.functions import Body, Function
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.rows import KINDS, Dim, Known, Row, Shape
+from ilang.core.ir.rows import KINDS, Dim, Known, Row, Shape, Var, known_axes
 from ilang.core.record import record
 from ilang.core.source import Span
+
+if TYPE_CHECKING:
+    from ilang.core.infer.inferred import Inferred
+    from ilang.core.ir.functions import AxisNote, Routine, ShapeNote
 
 Kind = Literal[
     "input", "parameter", "state", "setting", "constant", "gradient", "named", "update", "inner"
@@ -31,6 +36,8 @@ SECTIONS: dict[Kind, str] = {
 """The kinds that a page lists first, and what it calls them."""
 
 WIDTH = 80
+Axes = tuple[tuple[int | str, None], ...]
+"""Axes that are given, without labels: a size, or a word where it comes at run time."""
 
 
 @record
@@ -126,7 +133,7 @@ def so_far(
     inputs: Mapping[int, tuple[Kind, str]],
     results: Sequence[int],
     changed: Collection[int],
-    text: Span,
+    written: Function | Routine,
     shapes: Sequence[Sequence[str]] | None = None,
 ) -> SoFar:
     """The rows of the graph of a definition, as far as they are known.
@@ -136,7 +143,7 @@ def so_far(
         inputs: the kind and the name of each input, in the order of the page.
         results: what it returns.
         changed: what parameters and state have from then on.
-        text: where the definition stands; names of what it calls are of ``inner`` values.
+        written: the definition; names of what it calls are of ``inner`` values.
         shapes: the words of the rows of each value; None for what the operations alone say.
 
     Raises:
@@ -146,7 +153,7 @@ def so_far(
         rows = rows_so_far(GraphConstraints(graph, ArrayAxes(graph, None)))
         shapes = [tuple(map(row_words, shape)) for shape in rows]
     returned = dict(zip(results, graph.output_names(results), strict=True))
-    values = tuple(_values(graph, inputs, returned, changed, text, shapes))
+    values = tuple(_values(graph, inputs, returned, changed, written, shapes))
     return SoFar(values, tuple(returned[each] for each in results))
 
 
@@ -155,7 +162,7 @@ def _values(
     inputs: Mapping[int, tuple[Kind, str]],
     results: Mapping[int, str],
     changed: Collection[int],
-    text: Span,
+    written: Function | Routine,
     shapes: Sequence[Sequence[str]],
 ) -> Iterator[OpenRows]:
     names = {**results, **graph.value_names()}
@@ -172,7 +179,15 @@ def _values(
             yield OpenRows(kind, name, rows, _line(node.text))
         elif name:
             span = calls.get(value, node.span)
-            is_named = value in results or _is_statement(span, text)
+            is_inside = _is_statement(span, written.span)
+            is_named = value in results or is_inside
+            if (
+                is_named
+                and not is_inside
+                and isinstance(written, Function)
+                and isinstance(written.body, Body)
+            ):
+                span = written.body.result.span
             yield OpenRows("named" if is_named else "inner", name, rows, _line(span.text()))
 
 
@@ -194,7 +209,7 @@ def _plain(rows: str) -> str:
 class ExampleShapes:
     """Shapes of inputs in which letters stand for open sizes: three rows each, by the name of the input.
 
-    ``sizes`` has the size of each letter, and ``ranks`` the inputs whose number of axes is open, too.
+    ``sizes`` has a size for each letter, and ``ranks`` the inputs whose number of axes is open, too.
     """
 
     shapes: Mapping[str, tuple[tuple[str, ...], ...]]
@@ -204,11 +219,6 @@ class ExampleShapes:
     def texts(self) -> dict[str, str]:
         """The shapes with the sizes of the letters, as ``rows_of`` reads them."""
         return {name: self._text(rows) for name, rows in self.shapes.items()}
-
-    def larger(self) -> ExampleShapes:
-        """The same with larger sizes, to tell what depends on which: a sum or a multiple of sizes is no such size."""
-        larger = {letter: 7 * size + _step(size) for letter, size in self.sizes.items()}
-        return ExampleShapes(self.shapes, larger, self.ranks)
 
     def _text(self, rows: Sequence[Sequence[str]]) -> str:
         batch, inner, output = (
@@ -227,24 +237,6 @@ class ExampleShapes:
             if words:
                 yield letter, listed(words)
 
-    def words(self, one: Shape, other: Shape) -> tuple[str, ...]:
-        """The rows of a value in letters, of what it is at the sizes, and at the larger ones."""
-        larger = self.larger().sizes
-        letters = {(str(size), str(larger[name])): name for name, size in self.sizes.items()}
-
-        def axis(pair: tuple[str, str]) -> str:
-            return pair[0] if pair[0] == pair[1] else letters.get(pair, "?")
-
-        rows = [
-            (row_words(a).split(","), row_words(b).split(","))
-            for a, b in zip(one, other, strict=True)
-        ]
-        return tuple(",".join(map(axis, zip(a, b, strict=False))) for a, b in rows)
-
-
-def _step(size: int) -> int:
-    return 128 if size % 64 == 0 else 2
-
 
 def listed(words: Sequence[str]) -> str:
     """Words as a list in a sentence: ``x, y and z``."""
@@ -252,68 +244,107 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-LETTERS = (*"nmklpqrs", *(f"n{n}" for n in range(1, 100)))
-SMALL = (3, 2, 5, 7, 6, 4, *range(9, 110))
-WIDE = tuple(range(64, 64 * 108, 64))
-"""Sizes for letters, in their order: small ones, and some that others divide."""
+LETTERS = (*"nmklpqrs", *(f"n{n}" for n in range(1, 1000)))
+SIZES = ((3, 2, 5, 7, 6, 4, *range(9, 1000)), range(64, 64000, 64), range(420, 420000, 420))
+"""Sizes for letters, in their order: small ones, then such as many numbers divide."""
 
-MORE: tuple[int | str | tuple[str, ...], ...] = (1, "like", (), ("n",), 2, 3, 4)
-"""The axes that may stand for `...` in an output row: as many letters, one as a result has it, or these."""
+MORE: tuple[int | Literal["like"], ...] = (1, "like", 0, 2, 3, 4)
+"""Axes that may stand for `...` in an output row: how many, or the last one of the result (``like``)."""
 
 
-def examples(inputs: Mapping[str, Shape], result: Row | None) -> Iterator[ExampleShapes]:
-    """Shapes that inputs could have, by what is known of their rows: likely ones first.
+def examples(
+    inputs: Mapping[str, Shape], result: Row | None
+) -> Iterator[dict[str, tuple[Axes, Axes, Axes]]]:
+    """Rows that inputs could have, by what is known of their rows: likely ones first; what is open is a word.
 
     ``result`` is the output row of what is returned first.
     """
     last = result.trailing[-1:] if result is not None else ()
-    like = tuple(str(each.size) for each in last if isinstance(each, Known)) or ("1",)
-    more = [like if isinstance(each, str) else each for each in MORE]
-    ranks = tuple(n for n, rows in inputs.items() if any(row.variable is not None for row in rows))
-    for choice in _choices(len(inputs)):
-        for sizes in (SMALL, WIDE):
-            letters = iter(LETTERS)
-            known: dict[object, str] = {}
-            shapes = {
-                name: _rows(shape, more[each], letters, known)
-                for (name, shape), each in zip(inputs.items(), choice, strict=True)
-            }
-            axes = {axis for shape in shapes.values() for row in shape for axis in row}
-            used = [letter for letter in LETTERS if letter in axes]
-            open_sizes = {"b": 8, **dict(zip(used, sizes, strict=False))}
-            yield ExampleShapes(shapes, open_sizes, ranks)
+    first, *others = (last if each == "like" else (Var(0),) * each for each in MORE)
+    choices = [[first] * len(inputs)]
+    for more in others:
+        alone = [
+            [more if n == place else first for n in range(len(inputs))]
+            for place in reversed(range(len(inputs)))
+        ]
+        choices += [*alone, [more] * len(inputs)]
+    for choice in choices:
+        pairs = zip(inputs.items(), choice, strict=True)
+        yield {name: _rows(shape, more) for (name, shape), more in pairs}
 
 
-def _choices(count: int) -> Iterator[list[int]]:
-    """The number in ``MORE`` for each of some inputs: all alike, or one unlike the others."""
-    yield [0] * count
-    for choice in range(1, len(MORE)):
-        for place in reversed(range(count)):
-            yield [choice if n == place else 0 for n in range(count)]
-        yield [choice] * count
+def _rows(shape: Shape, more: Sequence[Dim]) -> tuple[Axes, Axes, Axes]:
+    """The rows of one input, with these axes in place of `...`."""
 
-
-def _rows(
-    shape: Shape, more: int | tuple[str, ...], letters: Iterator[str], known: dict[object, str]
-) -> tuple[tuple[str, ...], ...]:
-    """The rows of one input, with these axes, or as many letters, in place of `...`."""
-
-    def axis(dim: Dim) -> str:
-        if isinstance(dim, Known) and isinstance(dim.size, int):
-            return str(dim.size)
-        if dim not in known:
-            known[dim] = next(letters)
-        return known[dim]
+    def axes(dims: Sequence[Dim]) -> Axes:
+        sizes = (each.size if isinstance(each, Known) else None for each in dims)
+        return tuple((size if isinstance(size, int) else "n", None) for size in sizes)
 
     batch, inner, output = shape
-    for first_axis in batch.axes()[:1]:
-        known.setdefault(first_axis, "b")
-    if output.variable is None or (output.axes() and more == 1):
+    if output.variable is None or (output.axes() and len(more) == 1):
         more = ()
-    added = tuple(islice(letters, more)) if isinstance(more, int) else more
-    first = ("b",) if batch.variable is not None and not batch.axes() else ()
+    first = (Var(0),) if batch.variable is not None and not batch.axes() else ()
     return (
-        (*map(axis, batch.leading), *first, *map(axis, batch.trailing)),
-        tuple(map(axis, inner.axes())),
-        (*map(axis, output.leading), *added, *map(axis, output.trailing)),
+        axes((*batch.leading, *first, *batch.trailing)),
+        axes(inner.axes()),
+        axes((*output.leading, *more, *output.trailing)),
     )
+
+
+class Lettered:
+    """Inferred rows with letters for the sizes that arrays give, and what follows from these."""
+
+    def __init__(
+        self, inferred: Inferred, inputs: Mapping[str, tuple[int, ShapeNote | None]]
+    ) -> None:
+        """For the number of each input, and what the head writes of it: its letters come first."""
+        self.inferred = inferred
+        self._cell = inferred.numbered().cell
+        self._words: dict[int, str] = {}
+        for number, note in inputs.values():
+            for row, noted in zip(inferred.shapes[number], note.rows if note else (), strict=False):
+                axes = known_axes(row)
+                self._name(axes, noted.leading)
+                self._name(axes[-len(noted.trailing) :], noted.trailing)
+        unused = (each for each in LETTERS if each not in self._words.values())
+        for number, _ in inputs.values():
+            for kind, row in zip(KINDS, inferred.shapes[number], strict=True):
+                for axis in known_axes(row):
+                    if self._word(axis) == "?":
+                        is_first = kind == "batch" and "b" not in self._words.values()
+                        self._words[self._cell(axis)] = "b" if is_first else next(unused)
+        self.letters = tuple(self._words.values())
+        self.rows = {name: self._shape(number) for name, (number, _) in inputs.items()}
+        for known, derived in inferred.run_time.derived:
+            words = list(map(self._word, derived.parts))
+            if derived.padding is None and "?" not in words:
+                extent = quotient(derived.whole, derived.divisor)
+                text = extent.text(words.__getitem__, PLAIN).replace(" ", "")
+                self._words.setdefault(self._cell(known), text)
+
+    def _name(self, axes: Sequence[Known], notes: Sequence[AxisNote]) -> None:
+        """Give axes of run-time size the letters of a head."""
+        for axis, note in zip(axes, notes, strict=False):
+            if isinstance(note.size, str) and self._word(axis) == "?":
+                self._words[self._cell(axis)] = note.size
+
+    def _word(self, axis: Known) -> str:
+        fixed = isinstance(axis.size, int)
+        return str(axis.size) if fixed else self._words.get(self._cell(axis), "?")
+
+    def _shape(self, value: int) -> tuple[tuple[str, ...], ...]:
+        rows = self.inferred.shapes[value]
+        return tuple(tuple(map(self._word, known_axes(row))) for row in rows)
+
+    def words(self) -> list[tuple[str, ...]]:
+        """The rows of every value."""
+        values = range(len(self.inferred.shapes))
+        return [tuple(map(",".join, self._shape(value))) for value in values]
+
+    def examples(self, ranks: tuple[str, ...]) -> Iterator[ExampleShapes]:
+        """Sizes for the letters; ``ranks`` are the inputs whose number of axes is open."""
+        batch = {word for rows in self.rows.values() for word in rows[0]}
+        for sizes in SIZES:
+            others = iter(sizes)
+            chosen = {each: 8 if each in batch else next(others) for each in self.letters}
+            yield ExampleShapes(self.rows, chosen, ranks)

@@ -38,8 +38,9 @@ class RowAxis:
     place: int
 
     def name(self) -> str:
-        """The name in loops and messages."""
-        return f"{self.variable.strip('.')}{self.place}"
+        """The name in loops and messages: ``n0`` of ``..n..``; ``b0``, ``i0`` and ``o0`` of ``...``, by the row."""
+        is_named = not self.variable.startswith("...")
+        return f"{self.variable if is_named else self.variable[3]}{self.place}"
 
 
 Flat = tuple[list[Axis | RowAxis], list[Axis | RowAxis], list[Axis | RowAxis]]

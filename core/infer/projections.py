@@ -16,6 +16,7 @@ from itertools import product
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, variables_of
+from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.operations import BATCH, INPUT, OUTPUT
 from ilang.core.infer.sizes import Sizes
@@ -382,7 +383,9 @@ class Specified:
                 inner = [*zip(row.trailing, sizes[last:], strict=True)]
                 axes = [self._axis(build, axis, size) for axis, size in outer]
                 for n, size in enumerate(sizes[first:last]):
-                    axes.append(self._row_loop(build, row.variable or KINDS[kind], n, size))
+                    axes.append(
+                        self._row_loop(build, RowAxis(row.variable or f"...{KINDS[kind]}", n), size)
+                    )
                 axes += [self._axis(build, axis, size) for axis, size in inner]
                 rows.append(axes)
             return _stored(rows)
@@ -414,10 +417,10 @@ class Specified:
             build.known[name] = self._loop(build, name, self.measure.label(name))
         return build.known[name]
 
-    def _row_loop(self, build: _Build, variable: str, place: int, size: int) -> Affine:
-        key = f"{variable} {place}"
+    def _row_loop(self, build: _Build, axis: RowAxis, size: int) -> Affine:
+        key = f"{axis.variable} {axis.place}"
         if key not in build.known:
-            build.known[key] = self._loop(build, f"{variable.strip('.')}{place}", size)
+            build.known[key] = self._loop(build, axis.name(), size)
         return build.known[key]
 
     def _axis(self, build: _Build, axis: notation.Axis, size: int) -> Affine:

@@ -477,7 +477,7 @@ def unscheduled(node: Assignment) -> str:
 def resolved(schedule: syntax.Schedule, axes: Collection[str]) -> syntax.Schedule:
     """A schedule whose axes were read as words: a word that is no axis is its characters, axes and digits.
 
-    Example: with the axes ``batch0``, ``i`` and ``k``, the order ``batch0 ik1`` is ``batch0 i k 1``.
+    Example: with the axes ``b0``, ``i`` and ``k``, the order ``b0 ik1`` is ``b0 i k 1``.
     """
     order: list[syntax.LoopPart | syntax.Site | syntax.Start] = []
     for atom in schedule.order:

@@ -859,6 +859,9 @@ def test_letters_stand_for_open_sizes(tmp_path: Path) -> None:
         'eights = einx.id("b (h w) -> b h w", h=8)\n'
         'sevens = einx.id("b (h w) -> b h w", h=7)\n'
         "op wide(x) = eights(x)\nop other(x) = sevens(x)\n"
+        'op large(x) = einx.id("b (h w) -> b h w", h=11)(x)\n'
+        'op sums(x[rows, cols], y) = einx.id("b x, b y -> b (x + y)")(x, y)\n'
+        "use std\nop mean_of(x) = mean(x *. x)\n"
         'cd step(x, t) {\n  d = "w" * half(x) - t\n  loss = d *. d ++ "...|... => 0"\n  backprop(loss)\n'
         "  for p in params(loss) { p =- p.grad }\n  return loss\n}\n"
         'cd both(x, y) { z = "w" * x; s = z + y; return s, x }\n',
@@ -875,9 +878,15 @@ def test_letters_stand_for_open_sizes(tmp_path: Path) -> None:
     assert [each.name for each in step.of("named")] == ["d", "loss"]
     assert "returns loss" in str(step)
     wide = m["wide"].shape_by_example()
-    assert {each.name: each.rows for each in wide.of("named")} == {"out": "b,8,?"}
-    assert "?  follows from these" in str(wide)
-    assert m["other"].shape_by_example().example is None
+    assert {each.name: each.rows for each in wide.of("named")} == {"out": "b,8,n/8"}
+    assert str(wide).count("?") == 0
+    other = m["other"].shape_by_example()
+    assert (other.example.texts(), other.values[-1].rows) == ({"x": "8|420"}, "b,7,n/7")
+    assert m["large"].shape_by_example().example is None
+    sums = {each.name: each.rows for each in m["sums"].shape_by_example().values}
+    assert sums == {"x": "rows,cols", "y": "rows,n", "out": "rows,cols+n"}
+    mean = m["mean_of"].shape_by_example()
+    assert [each.formula for each in mean.of("named")] == ["mean(x *. x)"]
 
 
 KEEPS = """

@@ -50,7 +50,7 @@ def called(text: str, *arrays: Array, target: str = "c") -> Array:
         ("einsum(\"ij;jk=>ik\") | i:8,k:16,j:4 | k j 1 i j' i' k'", [(13, 9), (9, 21)]),
         ("einsum(\"ij;jk=>ik\") | i:8,k:16 | ik 1 0 j i' k' | i:p,k':v", [(8, 1), (1, 40)]),
         ("einsum(\"ij;jk=>ik\") | j:4 | ijk1j'", [(3, 0), (0, 5)]),
-        ("einsum(\"...|ij;jk=>...|ik\") | batch1:2 | batch1 batch0 i batch1' j k", [(2, 3, 4, 5), (5, 6)]),
+        ("einsum(\"...|ij;jk=>...|ik\") | b1:2 | b1 b0 i b1' j k", [(2, 3, 4, 5), (5, 6)]),
         ("einsum(\"rows+u, b; u, c => rows, c, b\") | rows:4 | rows 0 b c u rows'", [(9, 2), (3, 5)]),
         ("einsum(\"ij;j;i=>j\") | i:2 | j 1 i 2 i'", [(7, 3), (3,), (7,)]),
         ("einsum(\"ii=>i\") | i:4 | i 0 i'", [(6, 6)]),
@@ -72,7 +72,7 @@ def test_schedule_of_a_specification(text: str, shapes: list[tuple[int, ...]]) -
         ('p(a[3,1], b[1,2]) = einsum("ik;kj=>ij") || i j', 2),
         ('p(a[1,1], b[1,2]) = einsum("...|ik;kj=>...|ij") | i:2 | ij1i\' | i:p', 3),
         ("p(a[1,1], b[1,2]) = einsum(\"...|ik;kj=>...|ij\") | k:2 | j i k k' | k':u", 4),
-        ('p(a[1,4,1], b[1,2]) = einsum("...|ij;jk=>...|ik") | batch0:3 | batch0 i batch0\' j k', 5),
+        ('p(a[1,4,1], b[1,2]) = einsum("...|ij;jk=>...|ik") | b0:3 | b0 i b0\' j k', 5),
         ('p(a[1,1]) = einsum("long, short=>short, long") | long:2 | long short long\'', 3),
     ],
 )
@@ -124,7 +124,7 @@ def test_refused_schedule_of_a_specification(schedule: str, code: str) -> None:
         'einsum("2*o<+k;k=>o") << (I | 2.5)',
         "einsum(\"ij;jk=>ik\") | i:8:2,k:4 | i j k i' i'' k' | i:p,1:s",
         "einsum(\"rows+u;u=>rows\") | rows:8 | rows u rows' | rows':v",
-        'einsum("...|ij;jk=>...|ik") || batch0 i 1 k j >> (+ijk~ij || i j k)',
+        'einsum("...|ij;jk=>...|ik") || b0 i 1 k j >> (+ijk~ij || i j k)',
     ],
 )
 def test_print_and_parse(text: str) -> None:
