@@ -139,7 +139,7 @@ class TypedDefinition:
         assigned: dict[Stored, int] = {}
         for each in self.results:
             cell = kept.get(each.path) if each.role in ("parameter", "state") else None
-            cell = next(sums).cell if each.role == "merged" else cell
+            cell = next(sums) if each.role == "merged" else cell
             if cell is not None:
                 assigned[cell] = each.number
         return assigned
@@ -216,9 +216,9 @@ class TypedDefinition:
         """The inputs that are sums over ranks: position, that of the result that is summed, whether over all ranks."""
         sources = [n for n, each in enumerate(self.results) if each.role == "merged"]
         return [
-            (self.needed.index(each.cell), source, each.whole)
-            for each, source in zip(self.built.merged, sources, strict=True)
-            if each.cell in self.needed
+            (self.needed.index(cell), source, whole)
+            for (cell, whole), source in zip(self.built.merged.items(), sources, strict=True)
+            if cell in self.needed
         ]
 
     def typed(self) -> Shaped:

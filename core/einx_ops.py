@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ilang.core.ops import BY_NUMPY, REDUCING
+from ilang.core.ops import PRIMITIVES, REDUCING
 from ilang.core.record import record
 
 Kind = Literal["id", "reduce", "elementwise", "dot", "preserve", "argument", "get", "set", "map"]
@@ -34,7 +34,7 @@ class EinxOp:
 
 
 _MEANS = {
-    **BY_NUMPY,
+    **{p.notation.numpy: p.name for p in PRIMITIVES.values() if p.notation.numpy},
     "true_divide": "div",
     **{op.numpy: op.symbol for op in REDUCING.values() if op.numpy},
 }

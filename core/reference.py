@@ -80,7 +80,7 @@ def _meaning(primitive: Primitive) -> Callable[..., Any]:
     """A primitive as a function of arrays."""
     if primitive.expansion is not None:
         return partial(primitive.expansion, lambda name, *arrays: MEANING[name](*arrays))
-    return SPECIAL.get(primitive.name) or getattr(np, primitive.numpy)
+    return SPECIAL.get(primitive.name) or getattr(np, primitive.notation.numpy)
 
 
 MEANING = {primitive.name: _meaning(primitive) for primitive in PRIMITIVES.values()}
@@ -210,7 +210,7 @@ def _assign(
         return _onto(node, values[node.base], full, at, np.broadcast_to(counted, domain))
     if node.acc is not None:
         full = _fold(
-            node, full.astype(types[node.acc_dtype]), np.broadcast_to(counted, domain), types
+            node, full.astype(types[node.acc_dtype()]), np.broadcast_to(counted, domain), types
         )
     return _arranged(node, full).reshape(dims)
 
@@ -234,9 +234,9 @@ def _identity(node: Assignment, types: dict[str, np.dtype[Any]]) -> Any:
     op = OPS[node.acc or ""]
     assert op.identity is not None
     start: float | int = op.identity
-    if node.acc_dtype in INTEGER_ENDS and abs(op.identity) == float("inf"):
-        start = INTEGER_ENDS[node.acc_dtype][op.identity > 0]
-    return types[node.acc_dtype].type(start)
+    if node.acc_dtype() in INTEGER_ENDS and abs(op.identity) == float("inf"):
+        start = INTEGER_ENDS[node.acc_dtype()][op.identity > 0]
+    return types[node.acc_dtype()].type(start)
 
 
 def _onto(node: Assignment, base: Array, full: Array, index: list[Array], counted: Array) -> Array:
@@ -345,7 +345,7 @@ def _fold(node: Assignment, full: Array, counted: Array, types: dict[str, np.dty
     assert node.acc is not None
     op = OPS[node.acc]
     assert op.binary is not None
-    dtype, start = types[node.acc_dtype], _identity(node, types)
+    dtype, start = types[node.acc_dtype()], _identity(node, types)
     ufunc: Any = MEANING[op.binary]
     over = {"axis": node.reduced_axes(), "keepdims": True, "where": counted}
     return np.asarray(ufunc.reduce(full, initial=start, dtype=dtype, **over))

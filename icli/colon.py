@@ -221,7 +221,7 @@ def _time(session: ReplSession, rest: str) -> Reply:
     seconds, calls = best_time(run, SECONDS)
     rows = (*page.inputs, *page.outputs)
     dtype = "f64" if any(row.dtype == "f64" for row in rows) else "f32"
-    return Reply((timing_text(seconds, calls, page.cost, dtype),))
+    return Reply((timing_text(seconds, calls, page.execution.cost, dtype),))
 
 
 def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Explanation]:

@@ -28,7 +28,11 @@ UNARY = {
         name: op.symbol
         for op in OPS.values()
         if op.unary_left is op.unary_right is None and op.unary not in ("copy", "truth")
-        for name in (op.unary, PRIMITIVES[op.unary].numpy, PRIMITIVES[op.unary].function)
+        for name in (
+            op.unary,
+            PRIMITIVES[op.unary].notation.numpy,
+            PRIMITIVES[op.unary].notation.function,
+        )
         if name
     },
     "relu": ">",
@@ -40,9 +44,9 @@ REDUCTIONS = {
     "mean": "+",
 }
 BINARY = {
-    PRIMITIVES[op.binary].numpy: op.symbol
+    PRIMITIVES[op.binary].notation.numpy: op.symbol
     for op in OPS.values()
-    if op.binary is not None and PRIMITIVES[op.binary].numpy
+    if op.binary is not None and PRIMITIVES[op.binary].notation.numpy
 }
 PRODUCTS = ("dot", "matmul")
 WRITTEN = ("zeros", "ones", "full", "eye", "identity", "arange", "range", "linspace")

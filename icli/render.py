@@ -120,13 +120,13 @@ class _Sheet:
         if story:
             inferred = [[Text(subject, NAME), Text(says)] for subject, says in story]
             yield self._table(("inferred", "from"), inferred)
-        if page.loops:
+        if page.execution.loops:
             yield list(self._loops().split("\n"))
-        if page.occupancy:
-            names, *kernels = occupancy_table(page.occupancy)
+        if page.execution.occupancy:
+            names, *kernels = occupancy_table(page.execution.occupancy)
             cells = [[Text(kernel, NAME), *map(Text, rest)] for kernel, *rest in kernels]
             yield self._table(names, cells)
-        yield [Text(line, QUIET) for line in (cost_text(page.cost), *page.notes)]
+        yield [Text(line, QUIET) for line in (cost_text(page.execution.cost), *page.notes)]
 
     def _table(
         self, heads: Sequence[str], rows: Sequence[Sequence[Text]], colors: Sequence[str] = ()
@@ -157,8 +157,8 @@ class _Sheet:
 
     def _loops(self) -> Text:
         shown = Text()
-        variables = frozenset(re.findall(r"\bfor (\S+) in", self.page.loops))
-        for match in LOOP_WORD.finditer(self.page.loops.rstrip("\n")):
+        variables = frozenset(re.findall(r"\bfor (\S+) in", self.page.execution.loops))
+        for match in LOOP_WORD.finditer(self.page.execution.loops.rstrip("\n")):
             word = match.group()
             if word in KEYWORDS:
                 shown.append(word, QUIET)

@@ -76,7 +76,7 @@ class ComponentAtShapes:
     def page(self, verbose: bool = False, machine: Machine = CPU) -> Explanation:
         """The page: the explanation itself, which is printed for a terminal; ``verbose`` with what nvcc says of it."""
         page = self.explanation(verbose, machine)
-        if not (verbose and page.occupancy):
+        if not (verbose and page.execution.occupancy):
             return page
         from ilang.codegen.device.registers import registers_of
         from ilang.core.explain.occupancy import occupancy_rows

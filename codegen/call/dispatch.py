@@ -129,6 +129,13 @@ class RunnableProgram:
         self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any = None
     ) -> Any:
         """Run on arrays of NumPy or of a device, by the plan of an earlier call where there is one."""
+        results = self.answer(given, out, threads, target, stream)
+        return self.call(given, out, threads, target, stream) if results is None else results
+
+    def answer(
+        self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any
+    ) -> Any:
+        """The results of a call like an earlier one; None for another one."""
         table = self.plans.table
         is_plain = target.__class__ is str and target == "c" and stream is None
         if table is not None and is_plain and threads.__class__ is int and threads == 1:
@@ -140,9 +147,7 @@ class RunnableProgram:
             if results is not None:
                 return results
         plan = self.plans.of(given)
-        if plan is None or not is_plain:
-            return self.call(given, out, threads, target, stream)
-        return plan.answer(given, out, threads)
+        return None if plan is None or not is_plain else plan.answer(given, out, threads)
 
     def call(
         self, given: Sequence[Any], out: Any, threads: int | str, target: str, stream: Any

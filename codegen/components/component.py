@@ -71,14 +71,13 @@ class Component(DescribedProgram):
     """
 
     __array_ufunc__ = None  # NumPy arrays leave operators to us
-    __slots__ = ("__weakref__", "_components", "_plans", "program")
+    __slots__ = ("__weakref__", "_components", "program")
 
     program: ComponentProgram
 
     def __init__(self, program: ComponentProgram) -> None:
         """For a program, which other components may share."""
         self.program = program
-        self._plans = program.plans
         self._components: dict[tuple[object, ...], Component] = {}
 
     @overload
@@ -142,25 +141,15 @@ class Component(DescribedProgram):
         try:
             if named:
                 arrays = self.program.placed(arrays, named)
-            table = self._plans.table
-            is_plain = target.__class__ is str and target == "c" and stream is None
-            if table is not None and is_plain and threads.__class__ is int and threads == 1:
-                results = table(arrays, out)
+            try:
+                results = self.program.answer(arrays, out, threads, target, stream)
                 if results is not None:
                     return results
-            plan, devices = self._plans.of(arrays), self._plans.devices
-            try:
-                if devices is not None:
-                    results = devices.answer(arrays, out, threads, target, stream)
-                    if results is not None:
-                        return results
-                if plan is not None and is_plain:
-                    return plan.answer(arrays, out, threads)
                 options = {"out": out, "threads": threads, "target": target, "stream": stream}
                 whole = self.program.completed(arrays)
                 if whole is not arrays:
                     return self(*whole, **options)
-                library = library_of(arrays) if plan is None else None
+                library = library_of(arrays)
                 if library is not None:
                     return library.call(self, arrays, options)
                 return self.program.call(arrays, out, threads, target, stream)

@@ -117,7 +117,9 @@ class _Body:
             (
                 _pane("formula", "Formula", self._lines(map(_formula_line, meaning.formulas))),
                 _pane("loops", "Plain loops", self._lines(map(_looped, meaning.loops))),
-                _pane("runs", "How it runs", self._lines(map(_looped, self.page.running))),
+                _pane(
+                    "runs", "How it runs", self._lines(map(_looped, self.page.execution.running))
+                ),
             ),
             (_pane("flow", "Data flow", f'<div class="scroll">{picture(self.flow)}</div>'),),
             [_pane(each, CODE[each], self._code(each)) for each in dict.fromkeys((target, "c"))],
@@ -195,7 +197,7 @@ def _looped(line: LoopLine) -> Line:
 def _facts(page: Explanation) -> Iterator[str]:
     """The lines on work, memory, and how the program runs."""
     notes = (("note", note) for note in page.notes)
-    for name, text in (("work", cost_text(page.cost)), ("runs as", page.runs), *notes):
+    for name, text in (("work", cost_text(page.execution.cost)), ("runs as", page.runs), *notes):
         if text:
             yield f"<p><b>{name}</b> {escaped(text)}</p>"
 

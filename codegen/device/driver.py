@@ -82,7 +82,7 @@ class Driver:
         """The function that makes a context the current one, that of the GPU, and the function that leaves it."""
         push = self.native.function("cuCtxPushCurrent_v2", "w")
         pop = self.native.function("cuCtxPopCurrent_v2", "P")
-        return push, self._context.address, pop, argument(np.zeros(1, np.uintp))
+        return push, int(self._context), pop, argument(np.zeros(1, np.uintp))
 
     def within(self, run: Callable[[], int]) -> int:
         """Call what gives a status in the context of the GPU, whatever device the thread has chosen; the status."""

@@ -36,11 +36,8 @@ _NUMBERS = {
 """C types of the numbers that a function may be called with."""
 
 
-@record
-class Address:
-    """A pointer by its number."""
-
-    address: int
+Address = np.uintp
+"""A pointer by its number."""
 
 
 @record

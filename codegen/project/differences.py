@@ -18,7 +18,6 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower
-from ilang.core.record import record
 from ilang.core.reference import evaluate
 from ilang.core.transform.reverse import gradient
 
@@ -30,17 +29,8 @@ ATTEMPTS = 8
 """Points that are tried until differences say something."""
 
 
-@record
-class GradientCheck:
-    """The check of a gradient: at how many points, its largest distance from differences, and in words."""
-
-    points: int
-    error: float
-    says: str
-
-
-def check_gradient(shaped: Shaped, wrt: Sequence[int]) -> GradientCheck:
-    """Compare the gradients of a program with differences.
+def check_gradient(shaped: Shaped, wrt: Sequence[int]) -> dict[str, object]:
+    """Compare the gradients of a program with differences: at how many points, the largest distance, and in words.
 
     Raises:
         MeaningError: E0260. InternalError: E9905 (they differ: the gradient is wrong).
@@ -56,7 +46,8 @@ def check_gradient(shaped: Shaped, wrt: Sequence[int]) -> GradientCheck:
         if len(errors) == 2:
             break
     if not errors:
-        return GradientCheck(0, 0.0, "differences say nothing here: every point has a kink nearby")
+        says = "differences say nothing here: every point has a kink nearby"
+        return {"points": 0, "error": 0.0, "says": says}
     error = max(errors)
     if CLOSE < error:
         message = (
@@ -64,7 +55,7 @@ def check_gradient(shaped: Shaped, wrt: Sequence[int]) -> GradientCheck:
         )
         raise InternalError("E9905", message, help="this is a bug in i; please report the program")
     says = f"agrees with differences in float64 at {len(errors)} points, to {error:.0e}"
-    return GradientCheck(len(errors), error, says)
+    return {"points": len(errors), "error": error, "says": says}
 
 
 def _compared(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import ShapeError
-from ilang.core.infer.fit import fit_shaped, rule_extent
+from ilang.core.infer.fit import fit_shaped
 from ilang.core.ir.shaped import Assignment, Derivation
 
 LARGEST_DOMAIN = 2_000_000
@@ -43,7 +43,8 @@ def settled_extents(function: ExportedFunction, extents: Sequence[int]) -> tuple
             for rule in shaped.derived:
                 if _divides(rule):
                     _divided(chosen, rule)
-                chosen[rule.size] = rule_extent(rule, chosen)
+                is_there = rule.divisor.value(chosen) != 0
+                chosen[rule.size] = max(0, rule.divided(chosen)[0]) if is_there else 0
     return None
 
 

@@ -53,7 +53,7 @@ def _horizontal(s: HorizontalReduction, spelling: Spelling) -> Iterator[str]:
         yield f"SUM_LANES_{s.lanes}({name});"
         return
     halves = [str(s.lanes >> n) for n in range(1, s.lanes.bit_length())]
-    looped = not PRIMITIVES[s.primitive].c
+    looped = not PRIMITIVES[s.primitive].notation.c
     updates = [
         f"for (int lane = 0; lane < {half}; ++lane) "
         + combined(s.primitive, s.dtype, f"{name}[lane]", f"{name}[lane + {half}]")

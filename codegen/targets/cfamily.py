@@ -301,7 +301,7 @@ class Spelling(KernelNames):
             other = self._placed(change, ordered)
             return f"{target} = {ordered}_{ORDERED[value.dtype or '']}({target}, {other});"
         if value.primitive in ("add", "mul"):
-            sign = PRIMITIVES[value.primitive].c
+            sign = PRIMITIVES[value.primitive].notation.c
             if value.dtype in FLOATS:
                 return f"{target} {sign}= {self.expression(change)};"
             if isinstance(old, Load) and not self.program.buffers[old.buffer].wrapping:
@@ -310,7 +310,7 @@ class Spelling(KernelNames):
         row = PRIMITIVES[value.primitive]
         if row.kind == "logic" and old.dtype == "bool":
             word = self.expression(change) if change.dtype == "bool" else self._truth(change)
-            return f"{target} {row.c}= {word};"
+            return f"{target} {row.notation.c}= {word};"
         return f"{target} = {self.value(value)};"
 
     def _place(self, scalar: Scalar) -> str:
@@ -400,15 +400,15 @@ class Spelling(KernelNames):
             if left == right and compared and scalar.arguments[0].dtype not in FLOATS:
                 # compilers warn about comparing a thing with itself; it is no float, and so no NaN
                 return str(int(row.python(0, 0))) if row.python else ""
-            return f"{left} {row.c} {right}"
+            return f"{left} {row.notation.c} {right}"
         if scalar.primitive in WRAPPING and scalar.dtype in INTEGERS:
             return self._wrapping(scalar)
         if row.kind == "logic":
             return self._logic(scalar)
         if row.expansion is not None:
             return self._apply(row.expansion(partial(_of_type, scalar.dtype), *scalar.arguments))
-        if row.arity == 1 and row.c:
-            return f"{row.c}{self._atom(scalar.arguments[0])}"
+        if row.arity == 1 and row.notation.c:
+            return f"{row.notation.c}{self._atom(scalar.arguments[0])}"
         if scalar.primitive == "where":
             test, yes, no = scalar.arguments
             if reads_both(scalar):
@@ -425,12 +425,12 @@ class Spelling(KernelNames):
         words = [self._unsigned(a) for a in scalar.arguments]
         if scalar.primitive == "neg":
             words.insert(0, f"({unsigned})0")
-        return f"({C_TYPES[scalar.dtype]})({words[0]} {PRIMITIVES[scalar.primitive].c} {words[1]})"
+        return f"({C_TYPES[scalar.dtype]})({words[0]} {PRIMITIVES[scalar.primitive].notation.c} {words[1]})"
 
     def _logic(self, scalar: Apply) -> str:
         """Logic of truth values, each 0 or 1. Both sides are computed: see ``where_f32`` in ``headers/numbers.h``."""
         words = [self._truth(a) for a in scalar.arguments]
-        sign = "!=" if scalar.primitive == "xor" else PRIMITIVES[scalar.primitive].c
+        sign = "!=" if scalar.primitive == "xor" else PRIMITIVES[scalar.primitive].notation.c
         return f" {sign} ".join(words) if len(words) == 2 else f"{sign}{words[0]}"
 
     def _truth(self, scalar: Scalar) -> str:
@@ -456,7 +456,7 @@ class InLane(Spelling):
 
 def combined(primitive: str, dtype: str, target: str, other: str) -> str:
     """The statement that combines two variables into the first: kept unsigned where they are integers that wrap."""
-    sign = PRIMITIVES[primitive].c
+    sign = PRIMITIVES[primitive].notation.c
     if sign:
         return f"{target} {sign}= {other};"
     return f"{target} = {primitive}_{dtype}({target}, {other});"
@@ -473,12 +473,12 @@ def _of_type(dtype: str, primitive: str, *arguments: Scalar | float) -> Apply:
     )
 
 
-WRAPPING = frozenset(p.name for p in PRIMITIVES.values() if p.kind == "arithmetic" and p.c)
+WRAPPING = frozenset(p.name for p in PRIMITIVES.values() if p.kind == "arithmetic" and p.notation.c)
 """Arithmetic that wraps in integers."""
 CALLS = frozenset(
     p.name
     for p in PRIMITIVES.values()
-    if not p.c and p.expansion is None and p.kind in ("arithmetic", "float")
+    if not p.notation.c and p.expansion is None and p.kind in ("arithmetic", "float")
 )
 """Primitives spelled as a call."""
 
@@ -493,7 +493,7 @@ GCC writes each of them out else, which is a sixth of the time that a program of
 def _is_operator(scalar: Apply) -> bool:
     row = PRIMITIVES[scalar.primitive]
     return (
-        row.c != ""
+        row.notation.c != ""
         and row.arity == 2
         and row.kind != "logic"
         and not (scalar.primitive in WRAPPING and scalar.dtype in INTEGERS)

@@ -201,32 +201,18 @@ class _Caller:
 
     def _derived(self, rule: Derivation) -> int:
         """An extent that follows from others, where there is one."""
-        if rule.is_composed():
-            whole, part = (self._product(tuple(e.sizes())) for e in (rule.whole, rule.divisor))
-            _demand(0 < part and whole % part == 0)
-            return whole // part
-        total, divisor = rule.whole.offset(), rule.divisor.number
-        for factor, size in rule.whole.steps():
-            _demand(self.extents[size] <= INT64_MAX // 8 // abs(factor))
-            _demand(-(INT64_MAX // 2) <= total <= INT64_MAX // 2)
-            total += factor * self.extents[size]
+        _demand(0 < rule.divisor.value(self.extents))
+        extent, rest = rule.divided(self.extents)
         spread = any(1 < self.extents[size] for size in rule.spread)
         least = int(spread) if rule.spread else rule.least
-        _demand(least <= total // divisor <= INT64_MAX // 8)
-        _demand(not rule.exact or total % divisor == 0)
-        return total // divisor
-
-    def _product(self, sizes: Sequence[int]) -> int:
-        """The product of extents, which is an extent."""
-        extents = [self.extents[size] for size in sizes]
-        _demand(0 in extents or prod(extents) <= INT64_MAX // 8)
-        return prod(extents)
+        _demand(least <= extent <= INT64_MAX // 8 and not (rule.exact and rest))
+        return extent
 
     def _measured(self, number: int) -> int:
         """The bytes of a buffer."""
         buffer = self.program.buffers[number]
         extents = [self.extents[size] for size in buffer.dims]
-        if buffer.instead is not None and extents[0] == 1:
+        if buffer.whole() is not None and extents[0] == 1:
             extents[0] = 0
         most = BYTES[buffer.dtype]
         for extent in extents:
@@ -272,8 +258,9 @@ class _Caller:
         if owner in self.arguments:
             return self.arguments[owner], 0
         buffer = self.program.buffers[owner]
-        if buffer.instead is not None and self.extents[buffer.dims[0]] == 1:
-            return self._place(buffer.instead)
+        whole = buffer.whole()
+        if whole is not None and self.extents[buffer.dims[0]] == 1:
+            return self._place(whole)
         return WORKSPACE, self.at[owner]
 
     def _mark(self, number: int) -> Value:

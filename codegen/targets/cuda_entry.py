@@ -63,18 +63,17 @@ class Entry(c_entry.Entry):
     def _measure(self, number: int, target: str) -> str:
         buffer = self.program.buffers[number]
         words = [self.spelling.size(size) for size in buffer.dims]
-        if buffer.instead is not None:
+        if buffer.whole() is not None:
             words[0] = f"{words[0]} == 1 ? 0 : {words[0]}"
         extents = ", ".join(words)
         return f"measure({target}, sizeof({C_TYPES[buffer.dtype]}), {{{extents}}})"
 
     def _placed(self, number: int, place: str) -> str:
         buffer = self.program.buffers[number]
-        if buffer.instead is None:
+        whole = buffer.whole()
+        if whole is None:
             return place
-        return (
-            f"{self.spelling.size(buffer.dims[0])} == 1 ? {self._array(buffer.instead)} : {place}"
-        )
+        return f"{self.spelling.size(buffer.dims[0])} == 1 ? {self._array(whole)} : {place}"
 
     def _terms(self, words: Sequence[str]) -> str:
         return f"{{{', '.join(words)}}}"

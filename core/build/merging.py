@@ -6,7 +6,7 @@ Example, of ``p.grad =+ p.grad.merge`` with two ranks or more, where n3 stands f
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ilang.core.build.emission import Emission
 from ilang.core.build.settings import Setting
@@ -15,21 +15,11 @@ from ilang.core.build.values import NumberTensor, Stored
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import operands
-from ilang.core.record import record
 from ilang.core.source import Span
 from ilang.core.walks import reached
 
 RANKS = "ranks"
 """The name in texts of the number of processes that run a program."""
-
-
-@record
-class Merged:
-    """An input that has the sum of a node over the other ranks, or over all of them where it is ``whole``."""
-
-    cell: Stored
-    value: int
-    whole: bool
 
 
 class Merges:
@@ -44,7 +34,7 @@ class Merges:
             span: the definition that is run.
         """
         self.emission = emission
-        self.known: dict[tuple[int, bool], Merged] = {}
+        self.known: dict[tuple[int, bool], Stored] = {}
         self._late: MeaningError | None = None
         self._ranks = ranks
         if ranks is None:
@@ -55,22 +45,22 @@ class Merges:
 
     def sum_of(self, value: int, name: str, whole: bool, span: Span) -> Stored:
         """The tensor that has the sum of a node over the other ranks; over all of them, this one too, if ``whole``."""
-        merged = self.known.get((value, whole))
-        if merged is None:
+        cell = self.known.get((value, whole))
+        if cell is None:
             cell = Stored("merged", f"{name}.merge", (None, None, None), None, None, None, span)
             self.emission.alike(self.emission.read(cell), value, cell.name, span)
-            merged = self.known[value, whole] = Merged(cell, value, whole)
-        return merged.cell
+            self.known[value, whole] = cell
+        return cell
 
-    def all(self) -> tuple[Merged, ...]:
-        """All of them.
+    def all(self) -> Mapping[tuple[int, bool], Stored]:
+        """All inputs that have sums, each by the node that is summed, and whether over all ranks or the others.
 
         Raises:
             MeaningError: E0285, of a program for any number of ranks; one that merges nothing is for a single one.
         """
         if self.known and self._late is not None:
             raise self._late
-        return tuple(self.known.values())
+        return self.known
 
     def check(self, name: str, value: int, gradients: Collection[int], span: Span) -> None:
         """Refuse that a parameter, which all ranks have, goes by a gradient that this rank has alone.
@@ -116,10 +106,10 @@ class Merges:
 
     def _is_alone(self, value: int, gradients: Collection[int]) -> bool:
         """Whether a node is computed from a gradient of this rank that was not summed."""
-        by_cell = {self.emission.first[each.cell]: each for each in self.known.values()}
+        values = {self.emission.first[cell]: value for (value, _), cell in self.known.items()}
         nodes = self.emission.nodes
         every = reached([value], lambda number: operands(nodes[number]))
-        summed = {by_cell[node].value for node in every if node in by_cell}
+        summed = {values[node] for node in every if node in values}
         alone = reached({value} - summed, lambda number: {*operands(nodes[number])} - summed)
         return not alone.isdisjoint(gradients)
 

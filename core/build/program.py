@@ -215,7 +215,7 @@ def _finished(
     results += _gradients(run)
     results += _kept(run, frame, keep, results)
     merged = run.merges.all()
-    results += [Result("merged", each.cell.name, each.value) for each in merged]
+    results += [Result("merged", cell.name, value) for (value, _), cell in merged.items()]
     _constrain(run)
     numbers = [each.number for each in results]
     graph, number_of = run.emission.graph(name, numbers, inputs, *_names(run))
@@ -242,7 +242,7 @@ def _finished(
         {key: each.tensor for key, each in settings.items() if isinstance(each.tensor, Stored)},
         paths,
         frozenset(number_of[number] for number in _forward(run)),
-        merged,
+        {cell: whole for (_, whole), cell in merged.items()},
         run.integers,
     )
 

@@ -18,7 +18,7 @@ from ilang.core.build.flow import feeding
 from ilang.core.build.functions import Functions, tensor_of
 from ilang.core.build.gradients import UNKNOWN, Gradients
 from ilang.core.build.logics import drops, has_places, logic_of
-from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
+from ilang.core.build.merging import RANKS, Merges, is_sum_over_ranks
 from ilang.core.build.settings import Evaluation, Meaning
 from ilang.core.build.values import Computed, Custom, NumberTensor, Owner, Stored, Tensor, name_of
 from ilang.core.diagnostic import Label, MeaningError
@@ -58,7 +58,8 @@ class Built:
     those that come at run time. ``paths`` names parameters, in the order of evaluation, and state. ``forward`` has the
     nodes that give tensors, and not new values to what there is: how they use a parameter says what it begins with.
     ``merged`` are the inputs that have sums over ranks, in the order of the results of that role, which have the values
-    that are summed. ``integers`` are the types of inputs whose own heads write none, and others write an integer type.
+    that are summed: over all ranks, or over the others. ``integers`` are the types of inputs whose own heads write
+    none, and others write an integer type.
     """
 
     graph: Graph
@@ -69,7 +70,7 @@ class Built:
     settings: Mapping[str, Stored]
     paths: Mapping[Stored, str]
     forward: frozenset[int]
-    merged: tuple[Merged, ...]
+    merged: Mapping[Stored, bool]
     integers: Mapping[Stored, str]
 
 

@@ -70,8 +70,8 @@ def verify(graph: Graph) -> None:
 def _identity(node: Assignment) -> tuple[object, ...]:
     """The very objects that an assignment is made of, apart from values: uses of one definition share them."""
     reads = [part for read in node.reads for part in (id(read.index), id(read.guards))]
-    places = (id(node.lookups), id(node.measured), node.base is None)
-    return (id(node.axes), id(node.target), id(node.scalar), node.acc, *places, *reads)
+    whole = (id(node.axes), id(node.target), id(node.scalar), id(node.lookups))
+    return (*whole, node.acc, node.base is None, *reads)
 
 
 def _once(node: Assignment, value: int, verified: set[tuple[object, ...]]) -> None:
@@ -98,7 +98,7 @@ def _assignment(node: Assignment, value: int) -> None:
     _demand(not positions & looked, "a position is one along counted axes", value)
     plain = all(guard.size is None and not guard.index.sizes for guard in guards)
     _demand(plain, "a guard is over axes alone", value)
-    measured = set(node.measured)
+    measured = node.measured()
     _demand(
         not measured & (kept | read | positions | looked), "what is measured is not walked", value
     )

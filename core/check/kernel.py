@@ -58,12 +58,11 @@ def _calls(program: ir.Program) -> None:
     for call, pair in ((each, pair) for each in calls for pair in each.arrays):
         called, other = (program.buffers[number] for number in pair)
         extents = [[sizes[n] for n in buffer.dims] for buffer in (called, other)]
-        places = {"owner": other.owner, "instead": other.instead}
-        named = replace(called, name=other.name, tensor=other.tensor)
-        same = replace(named, dims=other.dims, **places) == other
+        named = replace(called, name=other.name, tensor=other.tensor, owner=other.owner)
+        same = replace(named, dims=other.dims) == other
         demand(same and extents[0] == extents[1], "one buffer is like another in its place")
-        memory = [n if n is None else call.array(n) for n in (called.owner, called.instead)]
-        demand(memory == [*places.values()], "a buffer has its memory from the same call's")
+        memory = None if called.owner is None else call.array(called.owner)
+        demand(memory == other.owner, "a buffer has its memory from the same call's")
 
 
 def changed(program: ir.Program, before: ir.Program) -> Sequence[ir.Kernel]:

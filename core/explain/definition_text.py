@@ -28,7 +28,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Sc
 from ilang.core.ir.schedule import Nest, schedule_text
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.names import Names
-from ilang.core.ops import BETWEEN, OPS, PRIMITIVES
+from ilang.core.ops import BETWEEN, OPS, POWERS
 from ilang.core.record import record, replace
 
 UNARY = {
@@ -281,9 +281,9 @@ def _operator(scalar: Apply) -> tuple[str, tuple[Scalar, ...]]:
         return BETWEEN[scalar.primitive], scalar.arguments[is_unary:]
     if len(scalar.arguments) == 1 and scalar.primitive in UNARY:
         return UNARY[scalar.primitive], scalar.arguments
-    power = PRIMITIVES[scalar.primitive].power
-    if power is not None:
-        return "^", (*scalar.arguments, Constant(power, scalar.dtype))
+    for power, primitive in POWERS.items():
+        if scalar.primitive == primitive:
+            return "^", (*scalar.arguments, Constant(power, scalar.dtype))
     raise _Unwritten
 
 

@@ -118,12 +118,24 @@ class Cost:
 
 
 @record
-class Explanation:
-    """Everything, in the order in which it is shown.
+class Execution:
+    """The execution of a program: its nests, the loops of its kernels, all and simplified, and their cost.
 
     ``definition`` is the program with its schedules where it has more assignments than its text: empty where the
     language has no words for one, None for every other program.
     """
+
+    schedule: tuple[ScheduleRow, ...]
+    definition: str | None
+    loops: str
+    running: tuple[LoopLine, ...]
+    occupancy: tuple[Occupancy, ...]
+    cost: Cost
+
+
+@record
+class Explanation:
+    """Everything, in the order in which it is shown."""
 
     name: str
     inputs: tuple[TensorRow, ...]
@@ -134,12 +146,7 @@ class Explanation:
     views: tuple[ViewRow, ...]
     steps: tuple[StepRow, ...]
     projections: tuple[ProjectionTable, ...]
-    schedule: tuple[ScheduleRow, ...]
-    definition: str | None
-    loops: str
-    running: tuple[LoopLine, ...]
-    occupancy: tuple[Occupancy, ...]
-    cost: Cost
+    execution: Execution
     notes: tuple[str, ...]
     story: tuple[StoryRow, ...]
 
@@ -244,12 +251,14 @@ class _ExplanationBuilder:
             ),
             tuple(self._step(value, node) for value, node, _ in self.steps),
             tuple(self._projection(v, node) for v, node, _ in self.steps if v not in self.fused),
-            tuple(self._schedules()),
-            _definition(self.scheduled),
-            loops_text(program),
-            simple_loops(program, self.names),
-            _occupancy(program),
-            self._cost(),
+            Execution(
+                tuple(self._schedules()),
+                _definition(self.scheduled),
+                loops_text(program),
+                simple_loops(program, self.names),
+                _occupancy(program),
+                self._cost(),
+            ),
             tuple(assumed_notes(shaped)),
             _story(shaped, graph, self.given) if self.verbose else (),
         )

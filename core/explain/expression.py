@@ -90,7 +90,7 @@ def scalar_text(scalar: Scalar, leaf: Callable[[Scalar], str], top: bool = True)
             return f"{scalar.dtype}({scalar_text(scalar.argument, leaf)})"
         case Apply():
             words = [scalar_text(a, leaf, top=False) for a in scalar.arguments]
-            sign = PRIMITIVES[scalar.primitive].sign
+            sign = PRIMITIVES[scalar.primitive].notation.sign
             if sign:
                 text = f" {sign} ".join(words)
                 return text if top else f"({text})"

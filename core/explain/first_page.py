@@ -196,12 +196,12 @@ def _loops(
 def _facts(page: Explanation, width: int, more: str | None) -> list[str]:
     """The lines on the cost of the program, on how it runs, and on what to ask for next."""
     rows = [
-        ("work", _work(page.cost)),
-        ("keeps", _keeps(page.cost.storage)),
+        ("work", _work(page.execution.cost)),
+        ("keeps", _keeps(page.execution.cost.storage)),
         ("runs as", page.runs),
     ]
     rows += [("note", note) for note in page.meaning.notes]
-    emit = "--emit cuda  its CUDA" if page.occupancy else "--emit c  its C"
+    emit = "--emit cuda  its CUDA" if page.execution.occupancy else "--emit c  its C"
     rows.append(("more", more or f"--loops  how it runs    --schedule    {emit}"))
     lines: list[str] = []
     for name, text in rows:
@@ -249,11 +249,11 @@ def _work(cost: Cost) -> str:
 
 def loops_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
     """The loops that run, simplified, in lines of at most ``width`` columns where they can be broken."""
-    text = " ".join(line.text for line in page.running)
+    text = " ".join(line.text for line in page.execution.running)
     stepped = "'" in text and " by " in text
     lines = [
         *_folded("how it runs, chosen for this machine where no schedule is written", width, 2),
-        *_loops(page.running, width, "--emit loops lists them", below=True),
+        *_loops(page.execution.running, width, "--emit loops lists them", below=True),
         "",
         *(_folded(f"edges    {EDGES}", width, 9) if stepped else ()),
         *_folded(f"more     --schedule    --emit loops  {EXACT}", width, 9),

@@ -370,7 +370,7 @@ def _word(node: Assignment | View | Input) -> str:
         scalar = scalar.argument
     if node.acc is not None:
         return OPS[node.acc].word
-    return PRIMITIVES[scalar.primitive].word if isinstance(scalar, Apply) else "values"
+    return PRIMITIVES[scalar.primitive].formula.word if isinstance(scalar, Apply) else "values"
 
 
 def _letters_beside_extents(

@@ -57,7 +57,7 @@ def node_text(graph: Graph, value: int) -> str:
                 f", {letters[each.axis]} = {reads[each.read]}" for each in node.lookups
             )
             fold = "" if node.acc is None else f"fold {node.acc} over "
-            known |= set(node.measured)
+            known |= node.measured()
             reduced = " ".join(name for axis, name in enumerate(letters) if axis not in known)
             over = " ".join(letters[axis] for index in node.target for axis in index.variables())
             fold = f"{fold}{reduced}" if reduced else fold.removesuffix(" over ")

@@ -128,7 +128,8 @@ def _declarations(program: ir.Program, kernel: ir.Kernel) -> Iterator[str]:
         kind = _memory_kind(buffer)
         if kind is not None:
             dims = ",".join(_extent(program, size) for size in buffer.dims)
-            kinds = [kind] if buffer.owner is None else [f"of {program.buffers[buffer.owner].name}"]
+            is_view = buffer.role == "view"
+            kinds = [f"of {program.memory(number).name}" if is_view else kind]
             kinds += ["padded"] if buffer.padded else []
             kinds += ["double-buffered"] if buffer.double else []
             kinds += ["wrapping"] if buffer.wrapping else []
@@ -407,7 +408,9 @@ class KernelLoops:
         if isinstance(value, Apply) and len(value.arguments) == 2:
             left, right = value.arguments
             if self._leaf(left) == target and value.primitive in ("add", "mul"):
-                return f"{target} {PRIMITIVES[value.primitive].sign}= {self._scalar(right)}"
+                return (
+                    f"{target} {PRIMITIVES[value.primitive].notation.sign}= {self._scalar(right)}"
+                )
         return f"{target} = {self._scalar(value)}"
 
     def _conditions(self, within: Sequence[Within]) -> str:

@@ -32,9 +32,9 @@ def explanation_text(explanation: Explanation) -> str:
         table([step_cells(step) for step in explanation.steps]),
         *(table(rows) for rows in projection_tables(explanation)),
         table(story_rows(explanation)),
-        explanation.loops.rstrip("\n"),
+        explanation.execution.loops.rstrip("\n"),
         table(_occupancy(explanation)),
-        "\n".join((cost_text(explanation.cost), *explanation.notes)),
+        "\n".join((cost_text(explanation.execution.cost), *explanation.notes)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -46,11 +46,11 @@ def occupancy_text(explanation: Explanation) -> str:
 
 def _occupancy(explanation: Explanation) -> Sequence[Sequence[str]]:
     """The blocks of each kernel that a GPU has at a time, with the names of the columns."""
-    if not explanation.occupancy:
+    if not explanation.execution.occupancy:
         return ()
     from ilang.core.explain.occupancy import occupancy_table
 
-    return occupancy_table(explanation.occupancy)
+    return occupancy_table(explanation.execution.occupancy)
 
 
 def table(rows: Sequence[Sequence[str]], gap: str = GAP) -> str:
@@ -191,8 +191,11 @@ def shape_data(extents: Sequence[str]) -> list[int | str]:
 
 def page_data(page: Explanation) -> dict[str, object]:
     """An explanation as data."""
+    data: dict[str, object] = {}
+    for name, item in vars(page).items():
+        data.update(vars(item) if name == "execution" else {name: item})
     ends = {"inputs": ends_data(page.inputs), "outputs": ends_data(page.outputs)}
-    return {**{name: as_data(item) for name, item in vars(page).items()}, **ends}
+    return {**{name: as_data(item) for name, item in data.items()}, **ends}
 
 
 def as_data(value: object) -> object:
@@ -213,6 +216,6 @@ UNWRITTEN = (
 
 def schedule_text(page: Explanation) -> str:
     """Every expression with its schedule, as it could be pasted back; all of them as one where the text lacks some."""
-    rows = [(" ".join(row.text.split()), row.schedule) for row in page.schedule]
-    unwritten = "" if page.definition is None else f"{UNWRITTEN}\n"
-    return page.definition or unwritten + table(rows)
+    rows = [(" ".join(row.text.split()), row.schedule) for row in page.execution.schedule]
+    unwritten = "" if page.execution.definition is None else f"{UNWRITTEN}\n"
+    return page.execution.definition or unwritten + table(rows)

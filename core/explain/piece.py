@@ -109,7 +109,7 @@ def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:
     row = PRIMITIVES[primitive]
     if row.expansion is not None:
         return row.expansion(_expanded, *parts)  # type: ignore[no-any-return]
-    if row.formula == "{}":
+    if row.formula.text == "{}":
         return parts[0]
     match primitive, parts:
         case "add", (first, second) if second.text.startswith("−") and second.level == SUM:
@@ -122,9 +122,9 @@ def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:
                 parts = (test, Piece("nan", ATOM), no)
         case _:
             pass
-    if not row.formula:
+    if not row.formula.text:
         return Piece(f"{primitive}({', '.join(part.text for part in parts)})", ATOM)
-    return Piece(row.formula.format(*_beside(row, parts)), LEVELS[row.level])
+    return Piece(row.formula.text.format(*_beside(row, parts)), LEVELS[row.formula.level])
 
 
 def _expanded(primitive: str, *parts: Piece | int) -> Piece:
@@ -137,11 +137,9 @@ def _beside(row: Primitive, parts: Sequence[Piece]) -> Sequence[Piece]:
     if len(parts) != 2:
         return parts
     first, second = parts
-    if row.level == "product" and _is_fold(first):
-        first = Piece(f"({first.text})", ATOM)
-    return first, Piece(second.text, ATOM) if row.level == "product" and _is_fold(
-        second
-    ) else second
+    folds = [row.formula.level == "product" and _is_fold(part) for part in parts]
+    first = Piece(f"({first.text})", ATOM) if folds[0] else first
+    return first, Piece(second.text, ATOM) if folds[1] else second
 
 
 def _product(first: Piece, second: Piece) -> Piece:
@@ -159,7 +157,7 @@ def _product(first: Piece, second: Piece) -> Piece:
     if " / " in first.text and first.level == PRODUCT:
         first = Piece(f"({first.text})", ATOM)
     row = PRIMITIVES["mul"]
-    return Piece(row.formula.format(*_beside(row, (first, second))), PRODUCT)
+    return Piece(row.formula.text.format(*_beside(row, (first, second))), PRODUCT)
 
 
 def _is_negative(piece: Piece) -> bool:

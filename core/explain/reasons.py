@@ -71,7 +71,6 @@ class Reasons:
         self.inputs = inputs
         self.texts = texts
         self.given = given
-        self.guessed = frozenset(program.guessed)
         self.derived: dict[int, list[Derivation]] = {}
         self.reaches: dict[int | None, list[Reach]] = {}
         for each in program.derived:
@@ -88,7 +87,7 @@ class Reasons:
         if places:
             one = "one extent: " if len(places) > 1 else ""
             reasons.append(one + ", ".join(places))
-        if number in self.guessed:
+        if size.guessed:
             reasons.append(f"nothing gives it: the least it can be, {size.fixed}")
         elif text:
             reasons.append(text)

@@ -55,7 +55,7 @@ def simple_loops(program: ir.Program, names: Mapping[str, str]) -> tuple[LoopLin
         kernel = program.kernels[call.kernel]
         written = {call.array(s.buffer) for s in ir.every(kernel.body, ir.Store)}
         touched = {call.array(buffer) for buffer, _ in accesses(kernel.body)}
-        views = [n for n in sorted(touched) if program.buffers[n].owner is not None]
+        views = [n for n in sorted(touched) if program.buffers[n].role == "view"]
         lines += [_view(program, n, False) for n in views if n not in written | viewed]
         viewed.update(views)
         if call.kernel in known and MOST < len(lines):
@@ -384,7 +384,9 @@ class _Simple(KernelLoops):
         if isinstance(value, Apply) and value.primitive in ("add", "mul"):
             left, right = value.arguments
             if self._scalar(left) == target:
-                return f"{target} {PRIMITIVES[value.primitive].sign}= {self._scalar(right)}"
+                return (
+                    f"{target} {PRIMITIVES[value.primitive].notation.sign}= {self._scalar(right)}"
+                )
         return f"{target} = {self._scalar(value)}"
 
     def _scalar(self, scalar: Scalar) -> str:

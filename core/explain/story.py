@@ -536,5 +536,5 @@ def _result(tensor: Tensor, node: shaped_ir.Assignment) -> str:
         return WRITTEN_ONCE
     neutral = OPS[node.acc].identity
     assert neutral is not None
-    inner = f", in {node.acc_dtype}" if node.acc_dtype != tensor.dtype else ""
+    inner = f", in {node.acc_dtype()}" if node.acc_dtype() != tensor.dtype else ""
     return f"{written(reduced, False, True, neutral)}{inner}"

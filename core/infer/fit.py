@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from math import prod
 
 from ilang.core.diagnostic import InternalError, Label, ShapeError
 from ilang.core.ir.shaped import Assignment, Derivation, InputDimension, Reach, Shaped, Size
@@ -88,11 +87,6 @@ def _check_inside(reach: Reach, extent: int | None) -> None:
     raise ShapeError("E0574", message, span, "positions count from 0")
 
 
-def rule_extent(rule: Derivation, extents: Sequence[int]) -> int:
-    """The extent that follows from others, whatever is left over; 0 where there is none."""
-    return max(0, rule.value().value(extents)) if rule.divisor.value(extents) else 0
-
-
 def _known(derived: Derivation, extents: Sequence[int | None]) -> dict[int, int]:
     """The extents that one follows from."""
     known = {n: extent for n in derived.sources() if (extent := extents[n]) is not None}
@@ -104,8 +98,8 @@ def _known(derived: Derivation, extents: Sequence[int | None]) -> dict[int, int]
 
 def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> None:
     """Compute a derived extent, or check it where it is known already."""
-    sizes, divisor = _known(derived, extents), derived.divisor.number
-    extent, rest = divmod(derived.whole.value(sizes), divisor)
+    divisor = derived.divisor.number
+    extent, rest = derived.divided(_known(derived, extents))
     name = shaped.sizes[derived.size].name
     text = derived.span.text()
     if derived.exact and rest:
@@ -157,18 +151,18 @@ def _compose(shaped: Shaped, rule: Derivation, extents: list[int | None]) -> Non
     text = rule.span.text()
     name = _written(shaped.sizes[rule.size].name, text)
     axis = f"axis {name}" if name else "an axis"
-    _known(rule, extents)
+    known = _known(rule, extents)
     over, under = (
-        _factors(shaped, tuple(each.sizes()), extents, text) for each in (rule.whole, rule.divisor)
+        _made_of(shaped, tuple(each.sizes()), known, text) for each in (rule.whole, rule.divisor)
     )
-    whole, parts = (prod(extent for _, extent in each) for each in (over, under))
+    whole, parts = rule.whole.value(known), rule.divisor.value(known)
     if not parts:
-        message = f"`{text}`: of {_made_of(under)}, one is empty, so {axis} may have any extent"
+        message = f"`{text}`: of {under}, one is empty, so {axis} may have any extent"
         raise ShapeError("E0578", message, rule.span, f"give the extent of {axis}")
     extent, rest = divmod(whole, parts)
     if rest:
         message = (
-            f"`{text}`: {_made_of(over)} is not divided by {_made_of(under)}: "
+            f"`{text}`: {over} is not divided by {under}: "
             f"{axis} would be {whole}/{parts}, which is no whole number"
         )
         help_line = f"give an extent that {parts} divides"
@@ -180,9 +174,9 @@ def _compose(shaped: Shaped, rule: Derivation, extents: list[int | None]) -> Non
     if extent >= LARGEST_EXTENT:
         message = f"the extent of {axis} would be {extent}; an extent is below 2^62"
         raise ShapeError("E0507", message, rule.span, EXTENT_HELP)
-    known = extents[rule.size]
-    if known is not None and known != extent:
-        message = f"`{text}`: {axis} is {known}, and {_made_of(over)} make {extent}"
+    given = extents[rule.size]
+    if given is not None and given != extent:
+        message = f"`{text}`: {axis} is {given}, and {over} make {extent}"
         help_line = "pass arrays whose extents multiply to the one that they are parts of"
         raise ShapeError("E0577", message, rule.span, help_line)
     extents[rule.size] = extent
@@ -194,24 +188,17 @@ def _written(name: str, text: str) -> str:
     return next((each for each in (name, stem) if re.search(rf"\b{each}\b", text)), "")
 
 
-def _factors(
-    shaped: Shaped, sizes: Sequence[int], extents: Sequence[int | None], text: str
-) -> list[tuple[str, int]]:
-    """Each size in words, its name in a text or a dimension that has it, and its extent."""
+def _made_of(shaped: Shaped, sizes: Sequence[int], extents: Mapping[int, int], text: str) -> str:
+    """``a = 4 (dimension 0 of x) and b = 2``; numbers have no name: ``7 (dimension 1 of x)``."""
     inputs = [shaped.tensors[value].name for value in shaped.inputs]
     factors = []
     for size in sizes:
-        extent = extents[size] or 0
+        extent = extents[size]
         places = [f"dimension {p.dim} of {inputs[p.number]}" for p in shaped.sizes[size].places]
         name = _written(shaped.sizes[size].name, text)
         words = f"{name} = {extent}" if name else str(extent)
-        factors.append((f"{words} ({places[0]})" if places else words, extent))
-    return factors
-
-
-def _made_of(factors: Sequence[tuple[str, int]]) -> str:
-    """``a = 4 (dimension 0 of x) and b = 2``; numbers have no name: ``7 (dimension 1 of x)``."""
-    return " and ".join(text for text, _ in factors)
+        factors.append(f"{words} ({places[0]})" if places else words)
+    return " and ".join(factors)
 
 
 def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:

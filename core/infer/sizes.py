@@ -44,6 +44,11 @@ class Sizes:
         self._numbers[self.cell(known)] = number
         return number
 
+    def guess(self, known: Known) -> None:
+        """Mark the size of an axis as one that nothing gives."""
+        number = self.of(known)
+        self.entries[number] = replace(self.entries[number], guessed=True)
+
     def once(self) -> int:
         """The size of a loop that runs once."""
         if self._once is None:

@@ -69,7 +69,8 @@ class Solved:
         run_time = inferred.run_time
         self.reaches = tuple(starmap(self.numbers.reach, run_time.reaches))
         self.derived = self._derivations()
-        self.guessed = tuple(sorted(set(map(self.numbers.of, run_time.guessed))))
+        for known in run_time.guessed:
+            self.numbers.guess(known)
 
     def _projected(self) -> dict[int, list[Projection]]:
         operations = [

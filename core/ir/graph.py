@@ -46,11 +46,15 @@ UNNAMED = "program"
 
 @record
 class Axis:
-    """An axis of an assignment: its letter, its extent where one is written, and where it stands first."""
+    """An axis of an assignment: its letter, its extent where one is written, and where it stands first.
+
+    A ``measured`` axis has an extent, which the scalar uses, and no loop.
+    """
 
     name: str
     extent: int | None
     span: Span
+    measured: bool = False
 
 
 @record
@@ -110,7 +114,7 @@ class Assignment:
     """An accumulating assignment to a new tensor; ``text`` is how the user wrote it.
 
     ``operands`` numbers the reads as they are written; empty where that is their order. The axes in ``some`` must have
-    an element. Axes that are ``measured`` have an extent, which the scalar uses, and no loop.
+    an element.
     """
 
     __slots__ = ("__dict__", "_values")
@@ -126,7 +130,6 @@ class Assignment:
     some: tuple[int, ...] = ()
     lookups: tuple[Lookup, ...] = ()
     base: int | None = None
-    measured: tuple[int, ...] = ()
 
     @once
     def values(self) -> tuple[int, ...]:
@@ -148,6 +151,10 @@ class Assignment:
     def places(self) -> frozenset[int]:
         """The reads that are looked up, by number: they deliver indices."""
         return frozenset(lookup.read for lookup in self.lookups)
+
+    def measured(self) -> frozenset[int]:
+        """The axes that are measured."""
+        return frozenset(number for number, axis in enumerate(self.axes) if axis.measured)
 
     def looked_up(self) -> frozenset[int]:
         """The axes that are looked up."""

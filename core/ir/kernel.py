@@ -52,12 +52,11 @@ class Buffer:
     ``role``: input, output, inout (updated in place), temporary, view (the memory is that of buffer ``owner``), or tile
     (a ``Tile`` fills it). The last dimension of a ``padded`` one has room for whole loop parts, past the end of a
     ragged dimension. ``space`` says where a private one is; of a ``double`` one a GPU reads one copy while it fills the
-    other one. The elements of a ``wrapping`` one are integers that a
-    reduction adds to or multiplies: a target may hold them unsigned, so that no step converts. The elements of an
-    ``ordered`` one become the larger of themselves and another float, or the smaller: see ``Variable``. The results of
-    parts are those of all where there is one part: a buffer of them, whose first dimension is the number of parts, has
-    no memory of its own then, and that of the buffer ``instead``. ``tensor`` is the tensor of the program, by its name,
-    of which it has elements, a copy, or what a reduction has so far.
+    other one. The elements of a ``wrapping`` one are integers that a reduction adds to or multiplies: a target may hold
+    them unsigned, so that no step converts. The elements of an ``ordered`` one become the larger of themselves and
+    another float, or the smaller: see ``Variable``. A temporary with an ``owner`` has results of parts, their number as
+    first dimension; where there is one part, its memory is that of the owner, too. ``tensor`` is the tensor of the
+    program, by its name, of which it has elements, a copy, or what a reduction has so far.
     """
 
     name: str
@@ -70,9 +69,12 @@ class Buffer:
     owner: BufferId | None = None
     wrapping: bool = False
     double: bool = False
-    instead: BufferId | None = None
     ordered: Literal["", "max", "min"] = ""
     tensor: str = ""
+
+    def whole(self) -> BufferId | None:
+        """The buffer that the results of parts are in where there is one part."""
+        return None if self.role == "view" else self.owner
 
 
 @record
@@ -396,7 +398,7 @@ class Program:
     def owner(self, buffer: BufferId) -> BufferId:
         """The buffer whose memory a buffer is: that which a view is of, else itself."""
         owner = self.buffers[buffer].owner
-        return buffer if owner is None else owner
+        return buffer if owner is None or self.buffers[buffer].role != "view" else owner
 
     def memory(self, buffer: BufferId) -> Buffer:
         """The description of that buffer."""

@@ -39,9 +39,9 @@ LN2 = 0.6931471805599453
 
 ELEMENTWISE: dict[str, Scalar] = {
     **{
-        row.function: Apply(row.name, (_X, _Y, _Z)[: row.arity])
+        row.notation.function: Apply(row.name, (_X, _Y, _Z)[: row.arity])
         for row in SCALARS.values()
-        if row.function
+        if row.notation.function
     },
     "exp2": Apply("exp", (Apply("mul", (_X, Constant(LN2))),)),
     "log2": Apply("mul", (Apply("ln", (_X,)), Constant(1 / LN2))),

@@ -18,7 +18,6 @@ Invariants:
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
       output: the new value takes its place in memory.
     - An assignment with ``guards`` has an ``acc`` or a ``base``: what an iteration leaves out keeps what was there.
-    - ``acc_dtype`` is the type a reduction accumulates in; the tensor's own type is what it is rounded to.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Looked, Within, lookups
 from ilang.core.calculus.extent import Extent, quotient
+from ilang.core.dtype import accumulator
 from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Position, Scalar, scalars_within
@@ -49,13 +49,15 @@ class Size:
     """An extent: ``fixed`` is its number, or None for a run-time size.
 
     ``places`` are the input dimensions that have it, in order. The extent of a collapsed axis is the product of those
-    ``of`` these names.
+    ``of`` these names. A ``guessed`` extent, which nothing gives, is
+    the least that it can be.
     """
 
     name: str
     fixed: int | None
     places: tuple[InputDimension, ...]
     of: tuple[str, ...] = ()
+    guessed: bool = False
 
     def is_argument(self) -> bool:
         """Whether a caller gives this extent: it is not fixed, and arrays have it."""
@@ -88,6 +90,10 @@ class Derivation:
     def sources(self) -> tuple[int, ...]:
         """The sizes that it follows from."""
         return (*self.whole.sizes(), *self.divisor.sizes())
+
+    def divided(self, extents: Mapping[int, int] | Sequence[int]) -> tuple[int, int]:
+        """The extent that follows from others, and what is left over; the divisor is not 0."""
+        return divmod(self.whole.value(extents), self.divisor.value(extents))
 
     def value(self) -> Extent:
         """The extent that follows, whatever is left over."""
@@ -199,13 +205,17 @@ class Assignment:
     reads: tuple[Read, ...]
     scalar: Scalar
     acc: str | None
-    acc_dtype: str
     schedule: Schedule | None
     text: str
     span: Span
     base: ValueId | None = None
     operands: tuple[int, ...] = ()
     guards: tuple[Within, ...] = ()
+
+    def acc_dtype(self) -> str:
+        """The type that a reduction accumulates in; the tensor's own type, the scalar's, is what it is rounded to."""
+        assert self.scalar.dtype is not None
+        return accumulator(self.acc or "", self.scalar.dtype)
 
     def operand(self, read: int) -> int:
         """The written operand that a read delivers: constants are operands, but no reads."""
@@ -308,7 +318,7 @@ class Counted:
 class Shaped:
     """A component with everything inferred; ``tensors[n]`` describes the value of ``nodes[n]``.
 
-    ``rows`` and ``counted`` tell what einsum specifications found; ``guessed`` are sizes that nothing gives.
+    ``rows`` and ``counted`` tell what einsum specifications found.
     ``backward`` and ``custom`` are those of the graph; once gradients are attached there are none.
     """
 
@@ -321,7 +331,6 @@ class Shaped:
     outputs: tuple[ValueId, ...]
     rows: tuple[Rows, ...] = ()
     counted: tuple[Counted, ...] = ()
-    guessed: tuple[int, ...] = ()
     reaches: tuple[Reach, ...] = ()
     backward: tuple[Backprop, ...] = ()
     custom: tuple[Custom, ...] = ()

@@ -175,7 +175,7 @@ def _launch(
     grid = _grid(program, kernel, bool(use.private))
     conditions: list[Condition] = [(extent_of(n), 0, None) for n in kernel.needs]
     read = [n for n in use.shared if n not in use.written]
-    combined = next((n for n in read if program.buffers[n].instead is not None), None)
+    combined = next((n for n in read if program.buffers[n].whole() is not None), None)
     if combined is not None:
         few, many = 1, None
         device = program.machine.device

@@ -30,7 +30,9 @@ from ilang.core.suggestion import did_you_mean
 ACCUMULATORS = {op.mode: op.symbol for op in OPS.values() if op.mode}
 """Operators that fold, by the names that modes have for them."""
 INFIX = {
-    row.sign: row for row in PRIMITIVES.values() if row.level in ("sum", "product") and row.sign
+    row.notation.sign: row
+    for row in PRIMITIVES.values()
+    if row.formula.level in ("sum", "product") and row.notation.sign
 }
 """The operators between operands, by their signs."""
 TOKEN = re.compile(
@@ -275,11 +277,10 @@ class _KernelReader(Symbols):
     def _operated(self, names: Mapping[str, int], least: Level) -> Scalar:
         """Operands with operators between them that bind at least so tightly."""
         scalar = self._factor(names)
-        while (row := INFIX.get(self.peek().text)) is not None and row.level in (least, "product"):
+        levels = least, "product"
+        while (row := INFIX.get(self.peek().text)) and (level := row.formula.level) in levels:
             self.at += 1
-            right = (
-                self._factor(names) if row.level == "product" else self._operated(names, "product")
-            )
+            right = self._factor(names) if level == "product" else self._operated(names, "product")
             scalar = self._short(Apply(row.name, (scalar, right)), names)
         return scalar
 

@@ -103,9 +103,7 @@ class Assignments:
         axes = tuple(graph.Axis(names[d] if names else f"o{d}", None, span) for d in long)
         sizes = tuple(dims[dim] for dim in long)
         assert scalar.dtype is not None
-        assignment = shaped.Assignment(
-            axes, sizes, target, reads, scalar, None, scalar.dtype, None, text, span
-        )
+        assignment = shaped.Assignment(axes, sizes, target, reads, scalar, None, None, text, span)
         return self.add(assignment, scalar.dtype, dims)
 
     def filled(self, constant: Constant, dims: Sequence[int], text: str, span: Span) -> ValueId:
@@ -164,7 +162,6 @@ class Assignments:
             tuple(reads),
             typed,
             acc,
-            dtype if acc is None else accumulator(acc, dtype),
             node.schedule,
             node.text,
             node.span,
@@ -257,9 +254,7 @@ class Assignments:
             acc = None if alone else node.acc
             leaves = len(node.operands) in projection.beyond
             guards = first.guards + (inside(first.target, dims) if leaves else ())
-            stored = replace(
-                first, scalar=scalar, acc=acc, acc_dtype=held, base=number, guards=guards
-            )
+            stored = replace(first, scalar=scalar, acc=acc, base=number, guards=guards)
             number = self.add(stored, held, dims)
         if held == dtype:
             return number
@@ -291,7 +286,7 @@ class Assignments:
             start = converted(Operand(0, self.tensors[base].dtype), held)
         number = self.plain(dims, base, start, text, node.span, names)
         scalar = converted(node.scalar, held)
-        number = self.add(replace(node, scalar=scalar, acc_dtype=held, base=number), held, dims)
+        number = self.add(replace(node, scalar=scalar, base=number), held, dims)
         if held == dtype:
             return number
         rounded = Convert(Operand(0, held), dtype)

@@ -87,8 +87,7 @@ class _Form:
             buffer = self.described[number]
             dims = tuple(map(self._size, buffer.dims))
             owner = None if buffer.owner is None else self._buffer(buffer.owner)
-            instead = None if buffer.instead is None else self._buffer(buffer.instead)
-            plain = replace(buffer, name="", tensor="", dims=dims, owner=owner, instead=instead)
+            plain = replace(buffer, name="", tensor="", dims=dims, owner=owner)
             self.memory.append((known, plain))
         return known
 

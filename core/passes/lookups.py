@@ -67,9 +67,9 @@ def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> C
         sizes: the size number of each of its axes.
         sources: the value that each of its lookups is of, in their order.
     """
-    if not node.lookups and not node.measured:
+    others = node.looked_up() | node.measured()
+    if not others:
         return CountedAxes(node.axes, tuple(sizes), {}, {}, tuple(sizes))
-    others = node.looked_up().union(node.measured)
     kept = [axis for axis in range(len(node.axes)) if axis not in others]
     looked: dict[int, Looked] = {}
     counted_lookups = CountedAxes(

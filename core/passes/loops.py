@@ -231,7 +231,7 @@ class Loops:
 
     def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar:
         """The accumulator, of its own type unless another is given, after one more iteration."""
-        value = converted(self._value(frame), dtype or frame.node.acc_dtype)
+        value = converted(self._value(frame), dtype or frame.node.acc_dtype())
         return combined(frame.node, acc, value)
 
     def _written(self, frame: Frame, value: Scalar) -> kernel.Define | kernel.Store:

@@ -225,7 +225,7 @@ class _Lowering(OnlineReductions):
         """Accumulate into an element of the base: several iterations may meet there."""
         assert frame.place.buffer is not None
         index = tuple(self._indexed(frame, part) for part in frame.node.target)
-        held = Load(frame.place.buffer, index, frame.node.acc_dtype)
+        held = Load(frame.place.buffer, index, frame.node.acc_dtype())
         value = self._accumulated(frame, held)
         self._add_step(frame, block, kernel.Store(frame.place.buffer, index, value))
 

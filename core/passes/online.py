@@ -114,11 +114,11 @@ class OnlineReductions(Reductions):
         places = []
         for called in (f"{name}_run", *(() if exact else (f"{name}_odd",))):
             if entries:
-                buffer = self._scratch(called, row.value, node.acc_dtype, dims, scope)
+                buffer = self._scratch(called, row.value, node.acc_dtype(), dims, scope)
                 self.storage.accumulates(buffer, node)
                 places.append(Place(None, buffer, entries))
             else:
-                local = self._accumulator(called, row, node.acc_dtype, scope.block)
+                local = self._accumulator(called, row, node.acc_dtype(), scope.block)
                 places.append(Place(local.variable, None, ()))
         self.kept[instance] = places[0]
         if not exact:
@@ -132,7 +132,7 @@ class OnlineReductions(Reductions):
         self._over(row, scope, loops, start)
 
     def _held(self, row: Frame, place: Place, dtype: str = "") -> Scalar:
-        dtype = dtype or row.node.acc_dtype
+        dtype = dtype or row.node.acc_dtype()
         if place.local is not None:
             return Local(place.local, dtype)
         assert place.buffer is not None
@@ -164,7 +164,7 @@ class OnlineReductions(Reductions):
             more = self._accumulated(frame, self._held(frame, kept))
             self._add_step(frame, body, self._changed(frame, kept, more))
             if frame.instance in self.odd:
-                dtype, odd = frame.node.acc_dtype, self.odd[frame.instance]
+                dtype, odd = frame.node.acc_dtype(), self.odd[frame.instance]
                 value = converted(self._value(frame), dtype)
                 huge: Scalar = Apply("mul", (value, Constant(INFINITY, dtype)), dtype)
                 within = self._guarded(frame, self.plan.online[frame.instance].divided)
@@ -180,12 +180,12 @@ class OnlineReductions(Reductions):
             place = Place(self._local(name, frame.value), None, ())
             assert place.local is not None
             held = self._held(frame, kept)
-            site.block.append(kernel.Define(place.local, frame.node.acc_dtype, held))
+            site.block.append(kernel.Define(place.local, frame.node.acc_dtype(), held))
             return place
         dims = self._dims(frame, rows)
         indices = tuple(((1, loop),) for loop in rows)
         place = Place(
-            None, self._scratch(name, frame.value, frame.node.acc_dtype, dims, site), indices
+            None, self._scratch(name, frame.value, frame.node.acc_dtype(), dims, site), indices
         )
 
         def copy(body: Block) -> None:
@@ -282,7 +282,7 @@ class OnlineReductions(Reductions):
         def merge(body: Block, value: Scalar) -> None:
             held = self._held(frame, kept)
             more = Apply(
-                "add", (held, converted(value, frame.node.acc_dtype)), frame.node.acc_dtype
+                "add", (held, converted(value, frame.node.acc_dtype())), frame.node.acc_dtype()
             )
             body.append(self._changed(frame, kept, more))
 
@@ -331,7 +331,7 @@ class OnlineReductions(Reductions):
     def _has_seen_nothing(self, row: Frame, link: Link) -> tuple[Scalar, Scalar]:
         """Whether a maximum that an element rests on is that of nothing but -inf; and the element then, NaN."""
         row = self._linked(row, link.instance, link)
-        maximum, dtype = self._held(row, self.kept[link.instance]), row.node.acc_dtype
+        maximum, dtype = self._held(row, self.kept[link.instance]), row.node.acc_dtype()
         nothing = Apply("eq", (maximum, Constant(-INFINITY, dtype)), "bool")
         return nothing, converted(Apply("sub", (maximum, maximum), dtype), WIDE)
 

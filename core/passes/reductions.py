@@ -79,7 +79,7 @@ class Reductions(Runs, ABC):
 
         The accumulator is the result, or that of a chunk, which has a ``use``.
         """
-        dtype = frame.node.acc_dtype
+        dtype = frame.node.acc_dtype()
         acc = self._accumulator("acc" if use is None else "part", frame, dtype, scope.block)
 
         def step(body: Block) -> None:
@@ -111,7 +111,7 @@ class Reductions(Runs, ABC):
         sizes = [frame.node.sizes[axis] for axis in axes]
         blocks = self.storage.blocks(sizes, dims, name, chunks)
         parts = self._scratch(
-            f"{name}_parts", frame.value, frame.node.acc_dtype, [blocks, *dims], scope
+            f"{name}_parts", frame.value, frame.node.acc_dtype(), [blocks, *dims], scope
         )
         top, alone = scope, Scope(scope, None, scope.names)
         if chunks.around:
@@ -153,7 +153,7 @@ class Reductions(Runs, ABC):
     ) -> None:
         """Add what all chunks have for an element, in a scope inside the loops over elements."""
         _, after = self._counting(scope)
-        acc = self._accumulator("acc", frame, frame.node.acc_dtype, scope.block)
+        acc = self._accumulator("acc", frame, frame.node.acc_dtype(), scope.block)
         buffer, kept = parts
         part = Load(buffer, (axis_index(after), *self._kept_at(frame, kept)), acc.dtype)
         both = combined(frame.node, acc, part)
@@ -228,7 +228,7 @@ class Reductions(Runs, ABC):
         after = Frame(frame.value, node, plain, whole, frame.instance)
         for by_threads in (False, True) if parts.by_count else (parts.threads,):
             with self._opened(after, elements, scope) as element:
-                acc = self._accumulator("acc", frame, node.acc_dtype, element.block)
+                acc = self._accumulator("acc", frame, node.acc_dtype(), element.block)
                 around, inside, ends = dict[Loop, VariableId](), element, list[tuple[Within, ...]]()
                 for loop in parts.loops:
                     inside, number = self._counting(inside)
@@ -395,7 +395,7 @@ class Reductions(Runs, ABC):
         use: Use | None = None,
     ) -> Steps:
         """A reduction with an accumulator per element of its output loops: a buffer over them."""
-        dtype, node = frame.node.acc_dtype, frame.node
+        dtype, node = frame.node.acc_dtype(), frame.node
         inner, finished = _inner(frame, loops), use or self._finish(frame)
         kept, dims = self._accumulators(frame, inner)
         name = "acc" if scope is not self.top else f"{self.shaped.tensors[frame.value].name}_acc"

@@ -17,7 +17,7 @@ from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, variables_of
 from ilang.core.diagnostic import ElementTypeError, Label
-from ilang.core.dtype import FLOATS, INTEGERS, LARGEST_WHOLE, accumulator
+from ilang.core.dtype import FLOATS, INTEGERS, LARGEST_WHOLE
 from ilang.core.infer.dtypes import is_open, type_scalar
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
@@ -178,7 +178,6 @@ class _ShapedBuilder(Assignments):
                 if rows.value in self.number
             ),
             self.solved.counted(),
-            self.solved.guessed,
             (*self.solved.reaches, *self.reaches),
             *self._backward(),
         )
@@ -384,7 +383,6 @@ class _ShapedBuilder(Assignments):
             tuple(reads),
             scalar,
             node.acc,
-            dtype if node.acc is None else accumulator(node.acc, dtype),
             node.schedule,
             node.text,
             node.span,

@@ -107,7 +107,7 @@ class Storage:
 
     def instead(self, number: BufferId, whole: BufferId) -> None:
         """Let the results of parts be those of all, a buffer's, where there is one part."""
-        self.buffers[number] = replace(self.buffers[number], instead=whole)
+        self.buffers[number] = replace(self.buffers[number], owner=whole)
 
     def accumulates(self, number: BufferId, node: Assignment) -> None:
         """Say that a buffer has the accumulators of a reduction: integers wrap where they are added or multiplied."""
@@ -195,4 +195,4 @@ class Storage:
 def start_of(node: Assignment) -> Constant:
     """The neutral element that a reduction starts from."""
     assert node.acc is not None
-    return neutral(node.acc, node.acc_dtype)
+    return neutral(node.acc, node.acc_dtype())

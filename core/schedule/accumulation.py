@@ -323,7 +323,7 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
 
     terms = prod(count or MOST_TERMS + 1 for count in counts[first : last + 1])
     exact = terms > MOST_TERMS or reduction.dtype not in FLOATS
-    dtype = reduction.node.acc_dtype if exact else reduction.dtype
+    dtype = reduction.node.acc_dtype() if exact else reduction.dtype
     outer = loops[:first]
     added = reduction.node.acc == "+" and not exact and _is_bare(reduction, outer)
     extents = tuple(count or 0 for count in counts[last + 1 :])

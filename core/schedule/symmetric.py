@@ -20,7 +20,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Sc
 from ilang.core.ir.schedule import Plan, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import Machine
-from ilang.core.ops import COMMUTATIVE
+from ilang.core.ops import PRIMITIVES
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tilings import Tilings
 
@@ -162,7 +162,7 @@ class _Forms:
             )
             for read in node.reads
         ]
-        dtype, folded = self.shaped.tensors[value].dtype, (node.acc, node.acc_dtype, terms)
+        dtype, folded = self.shaped.tensors[value].dtype, (node.acc, node.acc_dtype(), terms)
         guards = _conditions(node.guards, place)
         return dtype, folded, guards, _scalar(node.scalar, reads, place)
 
@@ -184,7 +184,7 @@ def _scalar(scalar: Scalar, reads: Sequence[Hashable], place: Mapping[int, Affin
             return "as", scalar.dtype, _scalar(scalar.argument, reads, place)
         case Apply():
             parts = [_scalar(each, reads, place) for each in scalar.arguments]
-            if scalar.primitive in COMMUTATIVE:
+            if PRIMITIVES[scalar.primitive].commutative:
                 parts.sort(key=hash)
             return scalar.primitive, scalar.dtype, tuple(parts)
         case _:

@@ -113,7 +113,6 @@ def _others(new: ProgramBuilder, node: Assignment, depth: int, before: bool) -> 
         axes=(*node.axes, *(Axis(f"{node.axes[a].name}2", None, node.span) for a in moved)),
         sizes=(*node.sizes, *(node.sizes[axis] for axis in moved)),
         target=tuple(axis_index(axis) for axis in kept),
-        acc_dtype=dtype,
         text=f"factors {'before' if before else 'after'} in {node.text}",
         operands=(),
         guards=(apart, *inner.guards),

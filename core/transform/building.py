@@ -76,7 +76,7 @@ class ProgramBuilder:
         axes, sizes, index = self.whole(dims, span)
         reads = tuple(Read(value, index) for value in values)
         assert scalar.dtype is not None
-        node = Assignment(axes, sizes, index, reads, scalar, None, scalar.dtype, None, text, span)
+        node = Assignment(axes, sizes, index, reads, scalar, None, None, text, span)
         return self.add(node, name, scalar.dtype, dims)
 
     def filled(
@@ -138,14 +138,14 @@ class ProgramBuilder:
                     sizes=(*node.sizes, self.once()),
                 )
                 reduced = True
-            acc, kept = ("+", held) if reduced else (None, dtype)
-            return self.add(replace(node, acc=acc, acc_dtype=kept, base=None), name, dtype, dims)
+            acc = "+" if reduced else None
+            return self.add(replace(node, acc=acc, base=None), name, dtype, dims)
         if self._is_apart(node):
             zeros = self.filled(0.0, dtype, dims, f"{name}_zeros", node.span)
-            return self.add(replace(node, acc=None, acc_dtype=dtype, base=zeros), name, dtype, dims)
+            return self.add(replace(node, acc=None, base=zeros), name, dtype, dims)
         zeros = self.filled(0.0, held, dims, f"{name}_zeros", node.span)
         scalar = node.scalar if held == dtype else Convert(node.scalar, held)
-        onto = replace(node, scalar=scalar, acc="+", acc_dtype=held, base=zeros)
+        onto = replace(node, scalar=scalar, acc="+", base=zeros)
         total = self.add(onto, name, held, dims)
         return total if held == dtype else self.copied(total, dtype, name, node.text, node.span)
 
@@ -180,9 +180,7 @@ class ProgramBuilder:
         )
         reads, scalar = (Read(read.value, index),), Operand(0, tensor.dtype)
         text = f"{tensor.name} turned round"
-        assignment = Assignment(
-            axes, extents, target, reads, scalar, None, tensor.dtype, None, text, span
-        )
+        assignment = Assignment(axes, extents, target, reads, scalar, None, None, text, span)
         copy = self.add(assignment, tensor.name, tensor.dtype, sizes)
         faced = tuple(
             axis_index(*read.index[dim].variables()) if back[dim] else read.index[dim]

@@ -134,9 +134,9 @@ def _zero(flow: Flow) -> Scalar | None:
 
 def factors_of(applied: Apply, alike: Container[int] = ()) -> Factors:
     """The factors of what a primitive passes back."""
-    factors = PRIMITIVES[applied.primitive].factors
-    if factors != "singular":
-        return factors
+    derivative = PRIMITIVES[applied.primitive].derivative
+    if derivative is not None and derivative.factors != "singular":
+        return derivative.factors
     divisor = applied.arguments[-1]
     fixed = isinstance(divisor, Constant) and divisor.value != 0
     fixed = fixed or (isinstance(divisor, Operand) and divisor.number in alike)
@@ -292,10 +292,8 @@ def _partials(back: Scalar, applied: Apply, value: Scalar) -> tuple[Formal | Non
         truth = PRIMITIVES[name].kind in ("compare", "logic")
         return Formal(Apply(name, tuple(scalars), "bool" if truth else back.dtype))
 
-    partials: tuple[Formal | None, ...] = derivative(
-        primitive, Formal(back), Formal(value), *map(Formal, applied.arguments)
-    )
-    return partials
+    operands = map(Formal, applied.arguments)
+    return derivative.flows(primitive, Formal(back), Formal(value), *operands)
 
 
 def _past_bound(back: Scalar, applied: Apply, value: Scalar) -> Formal:

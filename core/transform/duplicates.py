@@ -53,7 +53,7 @@ def _key(node: Node, tensor: Tensor) -> object:
             moved = reindexed(node, {axis: axis_index(n) for n, axis in enumerate(order)})
             sizes = tuple(node.sizes[axis] for axis in order)
             computation = repr((moved.target, moved.reads, moved.scalar, moved.guards))
-            return computation, sizes, node.acc, node.acc_dtype, tensor.dtype, tensor.dims
+            return computation, sizes, node.acc, tensor.dtype, tensor.dims
 
 
 def _met(node: Assignment) -> Iterator[int]:

@@ -157,7 +157,7 @@ class _Forward:
             return scalar
         index = tuple(axis_index(axis) for axis in range(len(node.axes)))
         dtype = scalar.dtype or ""
-        whole = replace(node, target=index, acc=None, acc_dtype=dtype, base=None, schedule=None)
+        whole = replace(node, target=index, acc=None, base=None, schedule=None)
         part = reading(whole, reads, scalar)
         value = self.new.add(part, "part", dtype, node.sizes)
         self._assignment(value, part, LASTING)

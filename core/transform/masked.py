@@ -127,7 +127,6 @@ class _MaskedOperands:
                 (moved,),
                 Operand(0, tensor.dtype),
                 None,
-                tensor.dtype,
                 None,
                 node.text,
                 node.span,

@@ -156,9 +156,9 @@ def _parts(page: Explanation) -> dict[str, str]:
     return {
         "formula": table([(each.text, each.definition) for each in page.meaning.formulas]),
         "shapes": table([port_cells(port) for port in (*page.inputs, *page.outputs)]),
-        "work": cost_text(page.cost),
+        "work": cost_text(page.execution.cost),
         "schedule": schedule_text(page),
-        "loops": "\n".join(f"{'  ' * each.depth}{each.text}" for each in page.running),
+        "loops": "\n".join(f"{'  ' * each.depth}{each.text}" for each in page.execution.running),
     }
 
 

@@ -38,7 +38,7 @@ def run(request: Request, screen: Screen) -> int:
         if request.has("--check"):
             from ilang.codegen.project.differences import check_gradient
 
-            answer["check"] = vars(check_gradient(forward, _positions(graph, wrt)))
+            answer["check"] = check_gradient(forward, _positions(graph, wrt))
         return answer
 
     answers = all_of(shaped, lambda each: as_data(*each))

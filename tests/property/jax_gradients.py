@@ -117,7 +117,7 @@ class _Evaluation:
             return self._onto(node, self.values[node.base], full, at, counted)
         kept = node.output_axes()
         if node.acc is not None:
-            full = full.astype(TYPES[node.acc_dtype])
+            full = full.astype(TYPES[node.acc_dtype()])
             full = self._folded(node.acc, full, node.reduced_axes(), counted)
         index = tuple(slice(None) if axis in kept else 0 for axis in range(full.ndim))
         present = [axis for axis in range(full.ndim) if axis in kept]

@@ -172,11 +172,11 @@ def test_printed_schedules_give_the_same_cuda() -> None:
 def same(graph: Graph, shaped: Shaped) -> None:
     """What is printed for a program, written back, gives the same text."""
     nodes, page = list(shaped.nodes), explain_shaped(graph, shaped, machine=GPU)
-    if page.definition is not None:
-        again = schedules.defined(page.definition, shaped.name)
+    if page.execution.definition is not None:
+        again = schedules.defined(page.execution.definition, shaped.name)
         assert schedules.same_code(shaped, again, GPU)
         return
-    rows = {row.number: row for row in page.schedule}
+    rows = {row.number: row for row in page.execution.schedule}
     assigned = [(v, node) for v, node in enumerate(nodes) if isinstance(node, Assignment)]
     for (value, node), step in zip(assigned, page.steps, strict=True):
         row = rows.get(step.number)

@@ -117,7 +117,7 @@ def test_what_is_chosen_gives_the_same_text_when_it_is_written(name: str) -> Non
     text, shapes = FEW[name]
     graph = graph_of(text_component(text), "f")
     again = text
-    for row in explain(graph, shapes=shapes, machine=GPU).schedule:
+    for row in explain(graph, shapes=shapes, machine=GPU).execution.schedule:
         again = again.replace(row.text, f"{row.text} {row.schedule}")
     assert again != text
     written = shaped_of(again, shapes)
@@ -199,7 +199,7 @@ def test_where_parts_are_counted_at_run_time(text: str, parts: str) -> None:
     graph = module_graph(parse_module(Source("f.i", text)), "f")
     program = lower(infer(graph), GPU)
     assert bool(shares_of(program)) is bool(parts)
-    *_, row = explain(graph, machine=GPU).schedule
+    *_, row = explain(graph, machine=GPU).execution.schedule
     assert ("k:p" in row.schedule) is bool(parts)
 
 
@@ -207,7 +207,7 @@ def test_where_parts_are_counted_at_run_time(text: str, parts: str) -> None:
 def test_what_is_counted_at_run_time_gives_the_same_text_when_it_is_written(text: str) -> None:
     graph = graph_of(text_component(text), "f")
     again = text
-    for row in explain(graph, machine=GPU).schedule:
+    for row in explain(graph, machine=GPU).execution.schedule:
         again = again.replace(row.text, f"{row.text} {row.schedule}")
     assert again != text
     written = infer(graph_of(text_component(again), "f"))
@@ -225,14 +225,16 @@ def test_what_is_counted_at_run_time_gives_the_same_text_when_it_is_written(text
 )
 def test_a_known_short_side_is_enough_for_a_tile_that_fits_it(name: str, tile: str) -> None:
     graph = module_graph(parse_module(Source("f.i", ONE_SHORT[name])), "f")
-    *_, row = explain(graph, machine=GPU).schedule
+    *_, row = explain(graph, machine=GPU).execution.schedule
     assert row.schedule.startswith(f"| {tile} |")
 
 
 @pytest.mark.parametrize(("terms", "copied"), [(2, 2), (3, 4), (15, 16), (17, 16)])
 def test_no_more_terms_are_copied_than_there_are(terms: int, copied: int) -> None:
     text = f"f(a[m,{terms}], b[{terms},n]) = {PRODUCT}"
-    *_, row = explain(module_graph(parse_module(Source("f.i", text)), "f"), machine=GPU).schedule
+    *_, row = explain(
+        module_graph(parse_module(Source("f.i", text)), "f"), machine=GPU
+    ).execution.schedule
     assert row.schedule.startswith(f"| i:2:16:4,j:16:4,k:{copied} |")
 
 

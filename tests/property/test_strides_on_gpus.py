@@ -57,7 +57,7 @@ def shaped_of(text: str, name: str = "f") -> Shaped:
     ],
 )
 def test_blocks_copy_what_threads_would_read_in_strides(text: str, schedule: str) -> None:
-    *_, row = explain(graph_in(text), machine=GPU).schedule
+    *_, row = explain(graph_in(text), machine=GPU).execution.schedule
     assert row.schedule == schedule
     shaped = shaped_of(text)
     assert same_code(shaped, written_back(shaped, GPU), GPU)

@@ -66,7 +66,7 @@ def test_blocks_of_windows_are_right(name: str) -> None:
 def schedule_of(text: str, *shapes: tuple[int, ...]) -> str:
     """The schedule that is chosen for the sum of a convolution."""
     graph = graph_of(text_component(text), "f")
-    *_, row = explain(graph, shapes=shapes or None, machine=GPU).schedule
+    *_, row = explain(graph, shapes=shapes or None, machine=GPU).execution.schedule
     return row.schedule
 
 

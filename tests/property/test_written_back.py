@@ -40,7 +40,7 @@ def _programs() -> list[Subject]:
 def test_printed_lines_are_the_program(text: str, number: int, machine: Machine) -> None:
     """Every expression has one line, whose text and schedule stand in its place."""
     graph = pipeline.program_graph(pipeline.text_program(text))
-    rows = pipeline.explain(graph, machine=machine).schedule
+    rows = pipeline.explain(graph, machine=machine).execution.schedule
     lines = [f"{row.text} {row.schedule}".strip() for row in rows]
     begin = "(I & I) >> " if text.startswith("(I & I)") else ""
     assert len(lines) == text.count(">> ") + 1 - bool(begin), (number, lines)

@@ -11,11 +11,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PRIMITIVE = """
         Primitive(
-            "hypot", 2, "float", "length", "length", numpy="hypot", cost=8,
-            derivative=lambda p, g, z, x, y: (g * x / z, g * y / z),
+            "hypot", 2, "float", "length", Wording("length"), Notation("hypot"), cost=8,
+            derivative=Derivative(lambda p, g, z, x, y: (g * x / z, g * y / z)),
         ),"""
 OPERATOR = """
-        Op("%", "hypot", "hypot", "square"),"""
+        Op("%", "hypot", "square"),"""
 END = "\n    )\n}\n# fmt: on\n"
 SCRIPT = """
 import numpy as np

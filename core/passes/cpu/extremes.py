@@ -60,7 +60,7 @@ def extreme_buffers(program: ir.Program) -> dict[BufferId, Extreme]:
     """The buffers, each of one kernel, whose elements become the larger of themselves and another, or the smaller."""
     extremes: dict[BufferId, Extreme] = {}
     used = Counter(buffer for kernel in program.kernels for buffer in named(kernel.body))
-    shared = {each.owner for each in program.buffers} | {each.instead for each in program.buffers}
+    shared = {each.owner for each in program.buffers}
     shared |= {buffer for call in program.calls for pair in call.arrays for buffer in pair}
     alone = {
         number

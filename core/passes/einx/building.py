@@ -224,8 +224,10 @@ class EinxBuilder:
         element = scalar(number) if callable(scalar) else scalar
         acc, leaves = (None, ()) if fold is None else (fold.acc, fold.some)
         node = self._assignment(axes, target, operands, element, acc, skips=bool(fold))
-        some, whole = ([number[leaf.key] for leaf in each] for each in (leaves, measured))
-        value = self.add(replace(node, some=tuple(some), measured=tuple(whole)))
+        uncounted = {leaf.key for leaf in measured}
+        loops = (replace(axis, measured=axis.name in uncounted) for axis in node.axes)
+        some = tuple(number[leaf.key] for leaf in leaves)
+        value = self.add(replace(node, axes=tuple(loops), some=some))
         self._tie(value, axes, operands)
         return LeafTensor(value, tuple(target))
 

@@ -163,7 +163,6 @@ class BatchedProgram:
             schedule=None,
             some=tuple(moved[axis] for axis in node.some),
             lookups=tuple(replace(each, axis=moved[each.axis]) for each in node.lookups),
-            measured=tuple(moved[axis] for axis in node.measured),
             base=None if node.base is None else self._base(node.base, along, node),
         )
         return self.building.add(batched)

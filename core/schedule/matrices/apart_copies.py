@@ -409,7 +409,6 @@ class MatrixCopies:
             reads=(read,),
             scalar=scalar,
             acc=None,
-            acc_dtype=tensor.dtype,
             operands=(),
             guards=(),
             text=text,

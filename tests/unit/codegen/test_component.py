@@ -573,7 +573,7 @@ def test_many_sizes(plus: Component) -> None:
     plus = plus.dynamic()
     for n in range(300):
         assert plus(grid(n, 1), grid(n, 1)).shape == (n, 1)
-    assert len(plus._plans) <= 256
+    assert len(plus.program.plans) <= 256
 
 
 # Python numbers

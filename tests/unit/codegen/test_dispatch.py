@@ -242,7 +242,7 @@ def test_more_shapes_than_there_is_room_for() -> None:
     for n in range(1, 300):
         for _ in range(dispatch.COUNTED):
             assert f(ones(n, 1), ones(n, 1)).shape == (n, 1)
-    assert len(f._plans) <= dispatch.MOST_PLANS
+    assert len(f.program.plans) <= dispatch.MOST_PLANS
 
 
 def test_the_rank_tells_calls_apart() -> None:
@@ -264,15 +264,17 @@ def test_a_call_that_may_take_long_is_not_made_in_c(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("ilang.codegen.call.plan.LONG", 1)
     monkeypatch.setattr("ilang.codegen.call.plan.BRIEF", 0)
     f, x = known(i(PLUS), ones(7, 7), ones(7, 7)), ones(7, 7)
-    assert f._plans.table((x, x), None) is None
+    assert f.program.plans.table((x, x), None) is None
 
 
 def test_no_reference_is_lost_or_kept() -> None:
     x, y, out = ones(7, 7), ones(7, 7), ones(7, 7)
     f = known(i(PLUS), x, y)
-    plan = f._plans.of((x, y))
+    plan = f.program.plans.of((x, y))
     overlapping = ones(8, 7)
-    before = [sys.getrefcount(each) for each in (x, y, out, plan, f._plans.table, None, x.dtype)]
+    before = [
+        sys.getrefcount(each) for each in (x, y, out, plan, f.program.plans.table, None, x.dtype)
+    ]
     for _ in range(100):
         f(x, y)
         f(x, y, out=out)
@@ -280,7 +282,9 @@ def test_no_reference_is_lost_or_kept() -> None:
             f(x, y, out=ones(7, 8)[:, :7])
         with pytest.raises(Error):
             f(overlapping[:7], overlapping[:7], out=overlapping[1:])
-    after = [sys.getrefcount(each) for each in (x, y, out, plan, f._plans.table, None, x.dtype)]
+    after = [
+        sys.getrefcount(each) for each in (x, y, out, plan, f.program.plans.table, None, x.dtype)
+    ]
     assert all(abs(one - other) < 20 for one, other in zip(before, after, strict=True))
 
 
@@ -303,7 +307,7 @@ def test_memory_does_not_grow() -> None:
 
 def test_a_component_goes_with_its_table() -> None:
     f = known(i(PLUS), ones(7, 7), ones(7, 7))
-    plan = f._plans.of((ones(7, 7), ones(7, 7)))
+    plan = f.program.plans.of((ones(7, 7), ones(7, 7)))
     count = sys.getrefcount(plan)
     gone = weakref.ref(f)
     del f
@@ -316,7 +320,7 @@ def test_copies_begin_anew() -> None:
     x = ones(7, 7)
     f = known(i(PLUS), x, x)
     for other in (pickle.loads(pickle.dumps(f)), f.dynamic()):
-        assert other._plans.table is None
+        assert other.program.plans.table is None
         assert (other(x, x) == 2).all()
 
 
@@ -417,7 +421,7 @@ from ilang.codegen.call import dispatch
 f, x = i("{PLUS}"), np.ones((7, 7), np.float32)
 for _ in range(dispatch.COUNTED * (dispatch.PAYS + 2)):
     assert f(x, x)[0, 0] == 2
-print(f._plans.table is not None, [t.name for t in threading.enumerate()][1:])
+print(f.program.plans.table is not None, [t.name for t in threading.enumerate()][1:])
 """
 
 
@@ -481,4 +485,4 @@ def test_a_component_is_whole_without_it(monkeypatch: pytest.MonkeyPatch) -> Non
     f: Component = i(PLUS)
     for _ in range(3 * dispatch.COUNTED):
         f(ones(7, 7), ones(7, 7))
-    assert f._plans.table is None
+    assert f.program.plans.table is None

@@ -31,7 +31,7 @@ def strides(program: Program) -> list[int]:
                 if (
                     isinstance(x, Store)
                     and buffer
-                    and (buffer.role == "output" or buffer.instead is not None)
+                    and (buffer.role == "output" or buffer.whole() is not None)
                 ):
                     along = {v: c for c, v in x.index[-1].terms}
                     steps.append(along.get(s.loops[-1].variable, 0))

@@ -64,7 +64,7 @@ def test_a_processor_collapses_short_axes(shape: tuple[int, ...], expected: list
 
 def test_what_is_chosen_may_be_written() -> None:
     graph = pipeline.program_graph(pipeline.text_program("-ij~ij >> +ij~."))
-    rows = pipeline.explain(graph, machine=GPU).schedule
+    rows = pipeline.explain(graph, machine=GPU).execution.schedule
     assert [row.text for row in rows] == ["-ij~ij", "+ij~."]
     assert axes(" >> ".join(f"{row.text} {row.schedule}" for row in rows)) == axes(
         "-ij~ij >> +ij~."

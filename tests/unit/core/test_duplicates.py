@@ -147,11 +147,11 @@ def test_parts_of_a_call_have_its_memory() -> None:
     module = parse_module(Source("f.i", QUERIES_AND_KEYS))
     program = pipeline.lower(pipeline.infer(pipeline.module_graph(module, "f")), GPU)
     again = program.calls[-2]
-    (parts,) = (n for n, _ in again.arrays if program.buffers[n].instead is not None)
+    (parts,) = (n for n, _ in again.arrays if program.buffers[n].whole() is not None)
     other = program.buffers[again.array(parts)]
-    assert other.instead == program.outputs[1]
+    assert other.whole() == program.outputs[1]
     mixed = tuple(
-        replace(b, instead=program.outputs[0]) if b == other else b for b in program.buffers
+        replace(b, owner=program.outputs[0]) if b == other else b for b in program.buffers
     )
     with pytest.raises(InternalError, match="from the same call's"):
         check.verify(replace(program, buffers=mixed))

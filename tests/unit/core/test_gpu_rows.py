@@ -60,7 +60,7 @@ def test_kernels(text: str, kernels: int) -> None:
 def test_a_softmax_is_a_block_for_each_row() -> None:
     told = pipeline.explain(
         pipeline.graph_of(pipeline.text_component(SOFTMAX), "f"), machine=GPU
-    ).schedule
+    ).execution.schedule
     assert [f"{row.text} {row.schedule}" for row in told] == [
         ">ij~i || i j | j:t",
         "ij-i~ij || i 1 j",

@@ -12,7 +12,7 @@ def schedule(text: str) -> list[str]:
     """The chosen nest of every expression."""
     graph = pipeline.graph_of(pipeline.text_component(text), "f")
     told = pipeline.explain(graph, machine=GPU)
-    return [row.schedule for row in told.schedule]
+    return [row.schedule for row in told.execution.schedule]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_nests_by_pattern(text: str, nests: list[str]) -> None:
 @pytest.mark.parametrize("text", ["ik*kj~ijk >> +ijk~ij", "ij~ji", "(I & >ij~i) >> ij-i~ij"])
 def test_what_is_chosen_gives_the_same_text_when_it_is_written(text: str) -> None:
     graph = pipeline.graph_of(pipeline.text_component(text), "f")
-    chosen = pipeline.explain(graph, machine=GPU).schedule
+    chosen = pipeline.explain(graph, machine=GPU).execution.schedule
     assert all(row.schedule for row in chosen)
     again = text
     for row in chosen:

@@ -170,7 +170,7 @@ def test_what_is_met_once_is_no_sum(text: str, acc: str | None) -> None:
     """Windows that do not overlap, and diagonals: stored among zeros, in the type that they have."""
     shaped = gradient(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "p")), [0])
     stored = [n for n in shaped.nodes if isinstance(n, Assignment) and n.base is not None]
-    assert [(node.acc, node.acc_dtype) for node in stored] == [(acc, "f64" if acc else "f32")]
+    assert [(node.acc, node.acc_dtype()) for node in stored] == [(acc, "f64" if acc else "f32")]
 
 
 def test_gradients_of_gradients() -> None:

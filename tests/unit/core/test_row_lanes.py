@@ -22,7 +22,7 @@ NORM = "(I & (+ij~i >> (I | 0.5) >> i*.~i)) >> ij-i~ij >> (I & ((I & I) >> ij*ij
 def scheduled(text: str, *shapes: tuple[int, ...]) -> list[str]:
     """The chosen schedule of a component, for arrays of some shapes."""
     graph = pipeline.graph_of(pipeline.text_component(text), "f")
-    told = pipeline.explain(graph, list(shapes), machine=GPU).schedule
+    told = pipeline.explain(graph, list(shapes), machine=GPU).execution.schedule
     return [f"{row.text} {row.schedule}" for row in told]
 
 

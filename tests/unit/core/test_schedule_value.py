@@ -165,7 +165,7 @@ def test_components_without_an_expression_are_printed_so_that_they_can_be_writte
     def graph(*given: str) -> Any:
         return pipeline.program_graph(pipeline.text_program(form.format(*given)))
 
-    rows = pipeline.explain(graph(*components), machine=machine).schedule
+    rows = pipeline.explain(graph(*components), machine=machine).execution.schedule
     printed = [f"{row.text} {row.schedule}".rstrip() for row in rows]
     assert not any(line.startswith("I") for line in printed)
     codes = [

@@ -111,5 +111,5 @@ def test_gradients_of_normed_rows_store_no_centered_rows() -> None:
     back = gradient(shaped_of(norm), [0])
     assert "t2" not in names(back)
     explained = pipeline.explain_shaped(i(norm).grad().graph(), back)
-    assert explained.cost.storage == "no intermediate storage; scratch 4·j bytes"
+    assert explained.execution.cost.storage == "no intermediate storage; scratch 4·j bytes"
     assert replace(back, name="") == replace(simplified(back), name="")

@@ -22,7 +22,7 @@ def test_axes_over_one_element_are_told() -> None:
 def test_the_first_one_is_chosen() -> None:
     why = i(PRODUCT).why((512, 512), (512, 512))
     (priced,) = why.priced
-    row = i(PRODUCT).explain((512, 512), (512, 512)).schedule[-1]
+    row = i(PRODUCT).explain((512, 512), (512, 512)).execution.schedule[-1]
     assert (row.text, row.schedule) == (priced.text, priced.candidates[priced.chosen].schedule)
     cycles = [each.cycles for each in priced.candidates]
     assert cycles == sorted(cycles)
@@ -54,7 +54,7 @@ def test_cycles_are_the_sum_of_their_parts(seed: int) -> None:
             why.collapsed
             or why.units
             or priced.candidates[priced.chosen].schedule
-            in {row.schedule for row in i(text).explain(*shapes).schedule}
+            in {row.schedule for row in i(text).explain(*shapes).execution.schedule}
         )
         for each in priced.candidates:
             assert abs(sum(each.counted().values()) - each.cycles) <= len(each.counted())

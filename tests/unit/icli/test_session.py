@@ -48,7 +48,7 @@ def session() -> ReplSession:
 def test_a_program_is_explained_before_there_is_data() -> None:
     shown = page(ReplSession().feed(MATMUL))
     assert [row.extents for row in shown.outputs] == [("i", "j")]
-    assert "for i in 0..n_i" in shown.loops
+    assert "for i in 0..n_i" in shown.execution.loops
 
 
 def test_a_program_takes_the_shapes_at_hand(session: ReplSession) -> None:
