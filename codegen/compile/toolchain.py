@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STANDARD = (
     *("-std=gnu11", "-fPIC", "-shared", "-ffp-contract=off"),
-    *("-fno-math-errno", "-fno-trapping-math"),
+    *("-fno-math-errno", "-fno-trapping-math", "-pipe"),
 )
 FAST = ("-O3", "-march=native", "-mprefer-vector-width=512")
 SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined")

@@ -10,6 +10,7 @@ when that is 0. Nothing is global, nothing is allocated. ``c_entry.STATUS`` list
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -44,22 +45,21 @@ if TYPE_CHECKING:  # what only some programs need is imported where it is used
     from ilang.codegen.targets.c_tile import TileText
     from ilang.core.explain.marks import LineMark
 
-INCLUDES = (
-    "#include <math.h>",
-    "#include <stddef.h>",
-    "#include <stdint.h>",
-    "#include <string.h>",
-    "#ifdef _OPENMP",
-    "#include <omp.h>",
-    "#endif",
-)
+INCLUDES = {
+    "#include <math.h>": r"\b(INFINITY|NAN|isunordered|(copysign|cos|floor|fma|log|pow|sin|sqrt)f?)\b",
+    "#include <stddef.h>": "",
+    "#include <stdint.h>": "",
+    "#include <string.h>": r"\b(memcpy|memset|str\w+)\(",
+    "#ifdef _OPENMP\n#include <omp.h>\n#endif": "",
+}
+"""The headers of C, each with a pattern of the names for which a text includes it: compilers read them every time."""
 
 
 def emit(program: ir.Program, stoppable: bool = False) -> str:
     """A program as one self-contained C text; ``stoppable`` for one that ``codegen/call/stopping.py`` can stop."""
-    body = _implementation(program, stoppable)
-    includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
-    return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"
+    body = [*declarations(program), "", *_implementation(program, stoppable)]
+    includes = [*_includes(body), *(c_stop.INCLUDES if stoppable else ())]
+    return "\n".join([*includes, "", *body]) + "\n"
 
 
 def emit_marked(program: ir.Program) -> list[tuple[str, LineMark]]:
@@ -91,10 +91,17 @@ def emit_source(
         support += c_variants.once(linked("\n".join(more), parts, before=text))
         body += c_variants.once(more)
     renamed = own("\n".join([text, *more]), parts, f"{beginning_of(programs)}_{PREFIX}")
-    head = [f'#include "{stem}.h"', "", *INCLUDES, *includes, "", *renamed, *c_variants.NAMES]
+    used = _includes([*support, *body])
+    head = [f'#include "{stem}.h"', "", *used, *includes, "", *renamed, *c_variants.NAMES]
     files = ([*head, *prefixed(support, parts)], prefixed(body, parts))
     support_text, source_text = ("\n".join(lines) + "\n" for lines in files)
     return support_text, source_text
+
+
+def _includes(lines: Iterable[str]) -> list[str]:
+    """The lines that include the headers of C that a text needs."""
+    text = "\n".join(lines)
+    return [include for include, names in INCLUDES.items() if re.search(names, text)]
 
 
 def _implementation(program: ir.Program, stoppable: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from typing import assert_never
 
 from ilang.codegen.targets import c_variants
@@ -100,6 +101,8 @@ FORMULAS: dict[str, Operator] = {
     "chunks": Operator(_chunks),
     "several": Operator(lambda count: f"several({count})"),
 }
+MOST_KNOWN = 1 << 24
+"""The largest number of elements that is written out: any size_t holds what they take."""
 WIDEST = 100
 """Columns of a list of parameters that stays on one row."""
 
@@ -191,13 +194,13 @@ class Entry:
         yield "{"
         yield from self._checks()
         for position, number in enumerate(table):
-            yield f"{INDENT}if (!{self._measure(number, f'&plan->bytes[{position}]')}) return 0;"
+            yield from _measured(self, number, f"plan->bytes[{position}]")
         if host.temporaries or host.scratch:
             yield f"{INDENT}size_t bytes = 0;"
         for number in host.temporaries:
             yield f"{INDENT}plan->at_{self._array(number)} = plan->total;"
             added = self.added.format("&plan->total", "bytes")
-            yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
+            yield from _measured(self, number, "bytes", added)
         if host.marks:
             yield f"{INDENT}plan->marks = plan->total;"
             yield f"{INDENT}if (!{self.added.format('&plan->total', self.marks_bytes)}) return 0;"
@@ -208,7 +211,7 @@ class Entry:
                 yield f"{INDENT}scratch = 0;"
                 for number in private:
                     added = self.added.format("&scratch", "bytes")
-                    yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
+                    yield from _measured(self, number, "bytes", added)
                 yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
             yield from self._copies_of_scratch()
         if not host.has_workspace():
@@ -228,7 +231,7 @@ class Entry:
     def _array(self, number: BufferId) -> str:
         return identifier(self.program.memory(number).name)
 
-    def _measure(self, number: int, target: str) -> str:
+    def measure(self, number: int, target: str) -> str:
         """A C call that computes the bytes of a buffer, false if they do not fit."""
         buffer = self.program.buffers[number]
         extents = ", ".join(self.spelling.size(size) for size in buffer.dims)
@@ -375,6 +378,20 @@ class Entry:
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
         tests = " && ".join(map(self._condition, launch.every_condition()))
         yield several_a_line(f"{INDENT}{f'if ({tests}) ' if tests else ''}{kernel}(", words, ");")
+
+
+def _measured(entry: Entry, number: BufferId, place: str, added: str = "") -> Iterator[str]:
+    """The statements that compute the bytes of a buffer, and add them; 0 is returned where they do not fit."""
+    buffer, sizes = entry.program.buffers[number], entry.program.sizes
+    extents = [sizes[size].fixed for size in buffer.dims]
+    count = MOST_KNOWN + 1 if None in extents else prod(each or 0 for each in extents)
+    if buffer.whole() is not None or MOST_KNOWN < count:
+        tests = [entry.measure(number, f"&{place}"), *([added] if added else [])]
+        yield f"{INDENT}if ({' || '.join(f'!{test}' for test in tests)}) return 0;"
+        return
+    yield f"{INDENT}{place} = {product((str(count), f'sizeof({C_TYPES[buffer.dtype]})'))};"
+    if added:
+        yield f"{INDENT}if (!{added}) return 0;"
 
 
 def _hold(reach: Reach, size: Callable[[int], str]) -> Iterator[str]:

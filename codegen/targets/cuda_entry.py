@@ -60,7 +60,8 @@ class Entry(c_entry.Entry):
         count = "(size_t)plan->workers"
         yield f"{INDENT}if (!add(&plan->total, plan->scratch_bytes, {count})) return 0;"
 
-    def _measure(self, number: int, target: str) -> str:
+    def measure(self, number: int, target: str) -> str:
+        """A CUDA call of the same; results of one part have no memory of their own."""
         buffer = self.program.buffers[number]
         words = [self.spelling.size(size) for size in buffer.dims]
         if buffer.whole() is not None:
