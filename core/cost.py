@@ -121,8 +121,8 @@ def _opened(loop: For, around: list[tuple[int, int]]) -> list[tuple[int, int]]:
     The parts of a dimension count as the whole of it where all of them are around, and so do the blocks of a loop.
     """
     start, size = loop.part() or (Affine(()), loop.size)
-    outer, whole = start.variables(), all(end.limit(loop.variable)[1] == 1 for end in loop.within)
-    around = [(v, n) for v, n in around if loop.chunk is None or v != loop.chunk.block]
+    outer, whole = start.variables(), all(step == 1 for _, step in loop.end.limits())
+    around = [(v, n) for v, n in around if loop.chunk is None or v != loop.chunk[2]]
     if not outer or not whole or not outer <= {v for v, _ in around}:
         return [*around, (loop.variable, loop.size)]
     return [*((v, n) for v, n in around if v not in outer), (loop.variable, size)]

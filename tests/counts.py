@@ -17,7 +17,6 @@ WHOLE_NUMBERS = frozenset(
         "Affine",
         "Extent",
         "Within",
-        "Chunk",
         "Derivation",
         "Reach",
         "Derived",

@@ -286,20 +286,13 @@ class _Emission:
     def _for(self, loop: ir.For, functions: KernelFunctions) -> Iterator[str]:
         """A loop: a call of its function where threads share it, with vectors where it has lanes, or as it is."""
         spelling = functions.spelling
-        name, size = spelling.variable(loop.variable), spelling.size(loop.size)
-        ends, whole, start = Ends("0", size), size, ""
-        if loop.within:
-            whole = spelling.end(loop)
-            ends = Ends("0", f"end_{name}", whole)
-        if loop.chunk is not None:
-            count, block = loop.chunk.count, loop.chunk.block
-            words = f"{ends.end}, {spelling.size(count)}, {loop.chunk.multiple}, {spelling.variable(block)}"
-            start, whole = f"start_of({words})", f"start_of({words} + 1)"
-            ends = Ends(start, f"end_{name}", whole)
+        name = spelling.variable(loop.variable)
+        start, whole = spelling.bound(loop.begin), spelling.bound(loop.end)
+        ends = Ends(start, f"end_{name}", whole) if loop.end.operands else Ends(start, whole)
         if loop.outline is not None and loop.outline.estimate is not None:
             yield functions.call(loop.outline, loop.outline.estimate)
         elif loop.lanes > 1:
-            first = [f"const int64_t start_{name} = {start};"] if start else []
+            first = [f"const int64_t start_{name} = {start};"] if loop.chunk is not None else []
             yield from braced("", (*first, *self._vectorised(loop, whole, functions)))
         else:
             yield from self._plain_for(loop, ends, functions)

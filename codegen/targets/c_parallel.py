@@ -158,7 +158,7 @@ class KernelFunctions:
         yield from braced("for (int64_t at = first; at < last; ++at)", (*lines, following))
 
     def _iterations(self, estimate: ThreadEstimate) -> str:
-        return " * ".join(map(self.spelling.end, estimate.loops))
+        return " * ".join(self.spelling.bound(loop.end) for loop in estimate.loops)
 
     def _inside_is_better(self, estimate: ThreadEstimate) -> str:
         """Whether the largest loop inside is to be shared: a test of its work, and of the loops inside of that."""

@@ -27,7 +27,7 @@ class BlockWriter(Protocol):
 def opened(partial: TilePartials, loop: For, spelling: Spelling) -> tuple[str, str]:
     """The heads of two loops: over the partial sums of a loop, and over the terms of one."""
     name = spelling.variable(loop.variable)
-    end = spelling.end(loop)
+    end = spelling.bound(loop.end)
     run, stop, step = f"{name}_chunk", f"{name}_stop", partial.step
     first = f"int64_t {run} = 0, end_{name} = {end}"
     last = f"{run} + {step} < end_{name} ? {run} + {step} : end_{name}"

@@ -166,7 +166,7 @@ class TileText(TileFunction):
             f"{self.name}_lanes {'>=' if self.overlaps() else '=='} {self.dims[-1]}",
             f"{self.name}_most == {prod(self.dims[:-1])}",
         ]
-        words += [f"{self.plain.end(loop)} == 1" for loop in self.tile.blocks]
+        words += [f"{self.plain.bound(loop.end)} == 1" for loop in self.tile.blocks]
         for loop, extent in zip(self.ragged, self.dims, strict=True):
             ends = [end.at(loop.variable, extent - 1) for end in loop.within]
             words += [self.plain.conditions([end]) for end in ends]
@@ -188,10 +188,10 @@ class TileText(TileFunction):
         head = f"static __attribute__((noinline)) void {self.name}_any("
         yield several_a_line(head, self.parameters()[0], ")")
         rows = str(prod(self.dims[:-1]))
-        some = self.plain.end(self.ragged[0], rows) if self.is_matrix() else rows
+        some = self.plain.bound(self.ragged[0].end) if self.is_matrix() else rows
         counts = (
             f"const int64_t tile_rows = {some};",
-            f"const int64_t tile_lanes = {self.plain.end(self.ragged[-1])};",
+            f"const int64_t tile_lanes = {self.plain.bound(self.ragged[-1].end)};",
         )
         body = self._blocks() if self.tile.blocks else self._parts(self.parameters(some=True)[1])
         yield from braced("", (*counts, *body))
@@ -203,7 +203,7 @@ class TileText(TileFunction):
         elements, longest = rows * lanes, self.program.machine.vector_bytes()
         last = f"given[{elements} + element]"
         each = f"for (int element = 0; element < {elements}; ++element)"
-        trips = map(self.plain.end, self.tile.blocks)
+        trips = (self.plain.bound(loop.end) for loop in self.tile.blocks)
         yield f"const int64_t blocks = {' * '.join(trips)};"
         yield "int64_t block = 0;"
         yield f"{kind} given[{2 * elements}] __attribute__((aligned({longest})));"

@@ -28,7 +28,6 @@ from ilang.core.ir.cpu import Tile
 from ilang.core.ir.kernel import Kernel, Program, Store
 from ilang.core.ir.scalar import Load, scalars_within
 from ilang.core.lower.uses import captured_by
-from ilang.core.record import replace
 
 VALUE = f"{ACC}[tile_row][part]"
 """A vector of the tile, in registers."""
@@ -104,7 +103,7 @@ class TilePart(TileFunction):
         """For a tile of a kernel, whose names ``spelling`` has."""
         super().__init__(program, kernel, tile, spelling)
         self.partial = tile.partial
-        self.loops = [replace(loop, within=()) for loop in self.ragged]
+        self.loops = [loop.whole() for loop in self.ragged]
         self.lane_loop = self.loops[-1]
         self.spelling.by_rows = self._by_rows() if self.is_matrix() else {}
 
@@ -126,7 +125,7 @@ class TilePart(TileFunction):
     def _body(self) -> Iterator[str]:
         for loop in self.ragged[:-1]:
             if loop.within and (self.repeats() or loop.variable in self._walked()):
-                stop = f"{self.plain.end(loop)} - 1"
+                stop = f"{self.plain.bound(loop.end)} - 1"
                 yield f"const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
         vectors = f"[{self.rows()}][{self.name}_lanes / lanes_{self.kind}]"
         yield f"{self.kind} {ACC}{vectors};"

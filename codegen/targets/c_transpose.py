@@ -34,8 +34,8 @@ def call(copy: Transpose, spelling: Spelling) -> str:
     words = (
         *_strided(spelling, store, columns[-1], variables),
         *_strided(spelling, load, rows, variables),
-        spelling.end(rows),
-        product_of(map(spelling.end, columns)),
+        spelling.bound(rows.end),
+        product_of(spelling.bound(loop.end) for loop in columns),
         f"{size} * {BYTES[load.dtype]} >= {copy.stream_from}" if copy.stream_from else "0",
     )
     short = "_short" if copy.short else ""

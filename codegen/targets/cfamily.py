@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine, Within, at_least_0, left
+from ilang.core.calculus.extent import Extent
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.kernel import For, Kernel, Program, Variable
 from ilang.core.ir.scalar import (
@@ -132,9 +133,8 @@ class KernelNames:
         size = self.program.sizes[number]
         return f"n_{size.name}" if size.fixed is None else str(size.fixed)
 
-    def bound(self, bound: Within, variable: int) -> str:
+    def limit(self, index: Affine, step: int) -> str:
         """The iteration at which a loop begins or ends; 0 or less where it is before the first one."""
-        index, step = bound.limit(variable)
         part, more = left(index), step - 1
         if part is None or not part[0].variables():
             text = self.index(index + more)
@@ -142,25 +142,25 @@ class KernelNames:
         text = f"{self.size(part[1])} - ({self.index(part[0])})"
         return text if step == 1 else f"({text} + {more}) / {step}"
 
-    def end(self, loop: For, whole: str = "") -> str:
-        """The least of a number of iterations, all of a loop if none is given, and of its ends."""
-        whole = whole or self.size(loop.size)
-        for end in loop.bounds()[1]:
-            whole = f"min_i64({whole}, {self.bound(end, loop.variable)})"
-        return whole
-
-    def begin(self, loop: For, first: str) -> str:
-        """The greatest of the number of an iteration and of those at which a loop begins."""
-        for begin in loop.bounds()[0]:
-            first = f"max_i64({first}, {self.bound(begin, loop.variable)})"
-        return first
+    def bound(self, bound: Extent, whole: str = "") -> str:
+        """The beginning or the end of a loop; ``whole`` in place of the number of all its iterations."""
+        if bound.index is not None:
+            return self.limit(bound.index, bound.number)
+        if not bound.operands:
+            return whole or bound.text(self.size, {})
+        words = [self.bound(bound.operands[0], whole), *map(self.bound, bound.operands[1:])]
+        if bound.operation == "start":
+            return f"start_of({', '.join(words)})"
+        if bound.operation == "+":
+            return " + ".join(words)
+        return reduce(lambda one, other: f"{bound.operation}_i64({one}, {other})", words)
 
     def opened(self, loop: For, step: str = "1", end: str = "") -> str:
         """The head of a loop, as far as its brace; ``end`` in place of its own."""
-        name, end = self.variable(loop.variable), end or self.size(loop.size)
+        name, end = self.variable(loop.variable), self.bound(loop.end, end)
         first = f"{self.counter} {name} = 0"
-        if loop.within:
-            first += f", end_{name} = {self.end(loop, end)}"
+        if loop.end.operands:
+            first += f", end_{name} = {end}"
             end = f"end_{name}"
         more = f"++{name}" if step == "1" else f"{name} += {step}"
         return f"for ({first}; {name} < {end}; {more})"

@@ -173,9 +173,8 @@ class KernelText:
         """A loop that a thread runs, and the lines in it."""
         name, size = self.spelling.variable(loop.variable), self.spelling.size(loop.size)
         head = f"{self.kind(loop)} {name} = 0; {name} < {size}"
-        if loop.chunk is not None or loop.within:
+        if loop.end.operands or loop.begin.operands:
             start, end = self.ends(loop)
-            end = f"min_i64({start} + 1, {end})" if loop.first else end
             head = f"{self.index} {name} = {start}, end_{name} = {end}; {name} < end_{name}"
         if loop.role == "u":
             yield "#pragma unroll"
@@ -193,14 +192,10 @@ class KernelText:
 
     def ends(self, loop: ir.For) -> tuple[str, str]:
         """The first iteration of those of a loop that run, and that after the last one."""
-        size, chunk = self.spelling.size(loop.size), loop.chunk
-        start, end = "0", size
-        if chunk is not None:
-            count, block = self.spelling.size(chunk.count), self.spelling.variable(chunk.block)
-            words = f"{size}, {count}, {chunk.multiple}, {block}"
-            start, end = f"start_of({words})", f"start_of({words} + 1)"
-        first, last = self.spelling.begin(loop, start), self.spelling.end(loop, end)
+        first, last = map(self.spelling.bound, (loop.begin, loop.end))
         if loop.finite:
+            whole = loop.whole()
+            start, end = map(self.spelling.bound, (whole.begin, whole.end))
             first = first if start == first else f"(*infinite ? {start} : {first})"
             last = last if end == last else f"(*infinite ? {end} : {last})"
         return first, last

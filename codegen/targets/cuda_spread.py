@@ -181,8 +181,8 @@ class SpreadText:
         """Statements that pass over iterations past the end of a dimension, where a worker has several."""
         for loop in s.loops:
             name = self.spelling.variable(loop.variable)
-            for end in loop.within:
-                yield f"if ({name} >= {self.spelling.bound(end, loop.variable)}) continue;"
+            for end in loop.end.limits():
+                yield f"if ({name} >= {self.spelling.limit(*end)}) continue;"
 
     def _along(self, s: ThreadLoop, is_alone: bool) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""
@@ -206,9 +206,9 @@ class SpreadText:
         """The statements of a worker for its one iteration, unless that is past the end of a dimension."""
         spelling = self.spelling
         ends = [
-            f"{spelling.variable(loop.variable)} < {spelling.bound(end, loop.variable)}"
+            f"{spelling.variable(loop.variable)} < {spelling.limit(*end)}"
             for loop in s.loops
-            for end in loop.within
+            for end in loop.end.limits()
         ]
         if not ends:
             return self.kernel.block(s.body)

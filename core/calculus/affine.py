@@ -369,11 +369,6 @@ def before(variable: int, end: Affine, step: int = 1) -> Within:
     if part is None:
         return Within(end - 1 - step * axis_index(variable), None)
     start, size = part
-    return remaining(variable, size, start, step)
-
-
-def remaining(variable: int, size: int, start: Affine, step: int = 1) -> Within:
-    """The condition that iterations from an index on, each ``step`` further, are inside a dimension."""
     return Within(start + step * axis_index(variable), size)
 
 

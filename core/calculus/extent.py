@@ -8,11 +8,12 @@ Example: ``parts(size(0), 4)`` is the number of parts of 4 in size 0: 3 where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple
 
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.record import record, replace
 
 
@@ -20,13 +21,15 @@ from ilang.core.record import record, replace
 class Extent:
     """An ``operation`` of ``operands``: a key of ``MEANING``, a ``number``, or the extent of a ``size`` by its number.
 
-    An operation that is named ``after`` a size says what along which dimension it is.
+    An operation that is named ``after`` a size says what along which dimension it is. In bounds of loops, an ``index``
+    over variables of the loops around stands for its value, divided by the ``number`` and rounded up.
     """
 
     operation: str
     operands: tuple[Extent, ...] = ()
     number: int = 0
     after: int | None = None
+    index: Affine | None = None
 
     def constant(self) -> int | None:
         """The number that it is; None of anything else."""
@@ -38,6 +41,37 @@ class Extent:
             yield self.number
         for operand in self.operands:
             yield from operand.sizes()
+
+    def indices(self) -> Iterator[Affine]:
+        """The expressions over variables in it."""
+        if self.index is not None:
+            yield self.index
+        for operand in self.operands:
+            yield from operand.indices()
+
+    def limits(self) -> Iterator[tuple[Affine, int]]:
+        """The indices among which it is the least or the greatest, each divided by a number and rounded up."""
+        if self.operation in ("min", "max"):
+            for operand in self.operands:
+                yield from operand.limits()
+        elif self.index is not None:
+            yield self.index, self.number
+
+    def among(self, operation: str, limits: Iterable[tuple[Affine, int]]) -> Extent:
+        """The least or the greatest (``min``, ``max``) of this and of such indices."""
+        others = tuple(Extent("index", (), step, None, index) for index, step in limits)
+        if not others:
+            return self
+        return Extent(
+            operation, (*(self.operands if self.operation == operation else (self,)), *others)
+        )
+
+    def unlimited(self) -> Extent:
+        """The same bound without these indices."""
+        if self.operation not in ("min", "max", "+"):
+            return self
+        kept = [each.unlimited() for each in self.operands if each.index is None]
+        return replace(self, operands=tuple(kept)) if len(kept) > 1 else kept[0]
 
     def steps(self) -> tuple[tuple[int, int], ...]:
         """The coefficients of a linear sum, each with its size."""
@@ -149,9 +183,29 @@ def number(value: int) -> Extent:
     return Extent("number", (), value)
 
 
+ZERO = number(0)
+"""No iterations."""
+
+
 def size(number: int) -> Extent:
     """The extent of a size."""
     return Extent("size", (), number)
+
+
+def bounds(whole: int, block: tuple[int, int, int] | None) -> tuple[Extent, Extent]:
+    """The beginning and the end of a loop over all of a size, or over one block of it.
+
+    A block is given by the size that says how many there are, of what number of iterations each starts at a multiple,
+    and the variable that is its number; all but the last ones are equally long.
+    """
+    if block is None:
+        return ZERO, size(whole)
+    count, multiple, variable = block
+    numbers = (Extent("index", (), 1, None, axis_index(variable) + more) for more in (0, 1))
+    first, after = (
+        Extent("start", (size(whole), size(count), number(multiple), each)) for each in numbers
+    )
+    return first, after
 
 
 def product(sizes: Sequence[int]) -> Extent:

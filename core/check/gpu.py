@@ -49,7 +49,7 @@ def verify_tightened(program: ir.Program, before: ir.Program | None = None) -> N
     for kernel in program.kernels if before is None else kernels.changed(program, before):
         for s in ir.every(kernel.body, ir.For):
             if s.within and not s.part():
-                whole = replace(s, within=(), finite=())
+                whole = replace(s.whole(), finite=())
                 right = tightened(program, kernel, whole) == s
                 _demand(program, kernel, right, "a loop leaves out what does nothing")
 
@@ -122,8 +122,10 @@ def _loops(program: ir.Program, kernel: ir.Kernel, every: Sequence[ir.Statement]
         floats = all(each.dtype in FLOATS and not each.private for each in arrays)
         kept = floats and written.isdisjoint(map(program.owner, loop.finite))
         _demand(program, kernel, kept, "what has to be finite is arrays that stay as they are")
-        steps = all(bound.index.coefficient(loop.variable) for bound in loop.within)
-        _demand(program, kernel, steps, "loops begin and end in steps")
+        limits = (*loop.begin.limits(), *loop.end.limits())
+        _demand(
+            program, kernel, all(0 < step for _, step in limits), "loops begin and end in steps"
+        )
 
 
 def _shaped(
@@ -197,7 +199,7 @@ def _vectors(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop, vectors: Vec
     """Vectors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
     last = s.loops[-1]
     chunk = last.chunk
-    plain = not last.within and (chunk is None or chunk.multiple % vectors.count == 0)
+    plain = not last.within and (chunk is None or chunk[1] % vectors.count == 0)
     _demand(program, kernel, plain, "loops over vectors end where dimensions do")
     for number, index in accesses(s.body):
         buffer = program.buffers[number]

@@ -11,6 +11,7 @@ Example, a sum over rows:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Within, at_least_0, interval, left
@@ -322,15 +323,15 @@ class KernelLoops:
 
     def _head(self, loop: ir.For) -> str:
         begins, ends = (
-            [self._bound(each, loop.variable) for each in bounds] for bounds in loop.bounds()
+            list(starmap(self._limit, bound.limits())) for bound in (loop.begin, loop.end)
         )
         begin = f"max({', '.join(['0', *begins])})" if begins else "0"
         end = self._end(loop.size)
         end = f"min({', '.join([end, *ends])})" if ends else end
         remarks = []
         if loop.chunk is not None:
-            block = self.kernel.names[loop.chunk.block]
-            remarks.append(f"block {block} of {self._end(loop.chunk.count)}")
+            count, _, block = loop.chunk
+            remarks.append(f"block {self.kernel.names[block]} of {self._end(count)}")
         names = [self.array(number) for number in loop.finite]
         remarks += [f"if {' and '.join(names)} are finite"] if names else []
         end += ", the first of" if loop.first else "," if remarks else ""
@@ -369,7 +370,7 @@ class KernelLoops:
         """From where to where all conditions of a loop hold."""
         begin, end, within = interval(cut.within, variable)
         ends = " ".join(
-            f"{word} {' and '.join(self._bound(bound, variable) for bound in bounds)}"
+            f"{word} {' and '.join(self._limit(*bound.limit(variable)) for bound in bounds)}"
             for word, bounds in (("from", begin), ("to", end))
             if bounds
         )
@@ -393,9 +394,8 @@ class KernelLoops:
             condition = f" where {self._conditions(into.within)}" if into.within else ""
             yield f"into {self._element(into.buffer, into.first)}{condition}"
 
-    def _bound(self, bound: Within, variable: int) -> str:
+    def _limit(self, index: Affine, step: int) -> str:
         """The number of the iteration at which a loop, or a part of one, begins or ends."""
-        index, step = bound.limit(variable)
         text = self._affine(index)
         if (part := left(index)) and part[0].variables():
             text = f"{self._end(part[1])} - ({self._affine(part[0])})"

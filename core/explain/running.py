@@ -69,8 +69,7 @@ def _blocks(kernel: Kernel, steps: Mapping[int, tuple[int, int]]) -> Iterator[st
     """Words on each launch: the elements, steps of several, or part of a sum that a thread or block computes."""
     for s in kernel.body:
         if isinstance(s, ThreadLoop) and s.loops:
-            chunks = [e.chunk for e in every(s.body, For) if e.chunk]
-            parts = {chunk.block for chunk in chunks}
+            parts = {loop.chunk[2] for loop in every(s.body, For) if loop.chunk}
             names = []
             for loop in s.loops:
                 name, (_, step) = kernel.names[loop.variable], steps.get(loop.size, (0, 1))

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from ilang.core.calculus.affine import Affine, looking
+from ilang.core.calculus.affine import Affine, left, looking
 from ilang.core.dtype import FLOATS
 from ilang.core.explain.expression import affine_terms, affine_text, size_text
 from ilang.core.explain.formulas import DEEPEST, fresh_letter
@@ -259,11 +259,11 @@ class _Simple(KernelLoops):
         end = self._stepped(loop)
         step = self.steps[variable]
         outer = self._outer(loop, body, (size.fixed or 0) * step)
-        for bound in loop.bounds()[1]:
-            index, every = bound.limit(variable)
+        for index, every in loop.end.limits():
             text = self._affine(index)
             text = text if every in (1, step) else f"ceil(({text})/{every})"
-            if bound.size in (None, loop.size):
+            part = left(index)
+            if part is None or part[1] == loop.size:
                 end = f"min({end},{text})"
             elif index.variables() and not outer:
                 end = text if loop.size in self.parts else f"min({end},{text})"
@@ -271,7 +271,7 @@ class _Simple(KernelLoops):
         first = "the first " if loop.first else ""
         by = f" by {step}" if 1 < step else ""
         if loop.chunk is not None:
-            return f"{first}{name} in block {self.letters[loop.chunk.block]} of 0..{end}{by}"
+            return f"{first}{name} in block {self.letters[loop.chunk[2]]} of 0..{end}{by}"
         return f"{first}{name}" if name == end and not by else f"{first}{name} in 0..{end}{by}"
 
     def _stepped(self, loop: ir.For) -> str:
@@ -281,7 +281,7 @@ class _Simple(KernelLoops):
         """
         variable, split = loop.variable, self.split.get(loop.variable)
         part, size = self.parts.get(loop.size), self.program.sizes[loop.size]
-        step = part[1] if part else loop.within[0].limit(variable)[1] if loop.part() else 1
+        step = part[1] if part else next(loop.end.limits())[1] if loop.part() else 1
         self.steps[variable] = step = split[0].coefficient(variable) if split else step
         whole = part[0] if part else split[1] if split and size.fixed else loop.size
         fixed = self.program.sizes[whole].fixed

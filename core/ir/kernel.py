@@ -22,10 +22,10 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, TypeVar, assert_never
+from typing import Literal, TypeVar, get_args
 
-from ilang.core.calculus.affine import Affine, Within, interval
-from ilang.core.calculus.extent import Extent, most_chunks, part_of
+from ilang.core.calculus.affine import Affine, Within, axis_index, before, left
+from ilang.core.calculus.extent import ZERO, Extent, most_chunks, part_of
 from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
@@ -77,16 +77,9 @@ class Buffer:
         return None if self.role == "view" else self.owner
 
 
-@record
-class Chunk:
-    """The iterations of one of ``count`` blocks of a loop: number ``block``, a loop variable; ``count`` is a size.
-
-    A block starts at a multiple of ``multiple`` iterations, and all but the last ones are equally long.
-    """
-
-    block: VariableId
-    count: int
-    multiple: int
+Chunk = tuple[int, int, VariableId]
+"""A block of a loop: the size that says how many there are, of what each starts at a multiple, its number, a
+variable."""
 
 
 @record
@@ -123,34 +116,71 @@ Manner = Parallel | Lanes | Unrolled | Vectors
 
 @record
 class For:
-    """``for variable in 0..size``, wherever the variable is ``within`` all of some bounds.
+    """``for variable in begin..end``, which are expressions over sizes and variables of the loops around.
+
+    A loop ends at the latest at its ``size``, one of a block where the next one begins, and begins and ends at the
+    greatest and the least of what else says so: where a part of a dimension is ragged, or where all other iterations do
+    nothing. All iterations run where an element of the ``finite`` arrays is not finite.
 
     ``role`` is u (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q,
-    t or "". Of a loop with a ``chunk``, the iterations of one block run, each with its own number. ``prefetch`` says
-    what the loop moves into the caches meanwhile. A ``deferred`` loop only fills a copy that a ``Tile`` further down in
-    the same block fills instead, where that can. Of a loop that is ``first``, the first of those iterations runs that
-    would, where there is any.
+    t or "". ``prefetch`` says what the loop moves into the caches meanwhile. A ``deferred`` loop only fills a copy that
+    a ``Tile`` further down in the same block fills instead, where that can.
 
     A loop may have another version, which does the same. With a condition, it runs in pieces: where that holds and
     where not. With the only division of its body, by a number that all iterations share, it may multiply by the
     reciprocal of that.
-
-    A loop begins and ends inside of 0..size where a part of a dimension is ragged, or where all other iterations do
-    nothing. All of 0..size run where an element of the ``finite`` arrays is not finite.
     """
 
+    __slots__ = ("__dict__", "_size", "_within")
+
     variable: VariableId
-    size: int
+    end: Extent
     body: tuple[Statement, ...]
-    within: tuple[Within, ...] = ()
+    begin: Extent = ZERO
     role: Role = ""
-    chunk: Chunk | None = None
     manner: Manner | None = None
     prefetch: Prefetch | None = None
     deferred: DeferredPacking | None = None
     version: If | Apply | None = None
-    first: bool = False
     finite: tuple[BufferId, ...] = ()
+
+    @property
+    @once
+    def size(self) -> int:
+        """The number of the size at which the loop ends at the latest."""
+        end = self.end
+        while end.operands:
+            end = end.operands[-1 if self.first and end is self.end else 0]
+        return end.number
+
+    @property
+    def first(self) -> bool:
+        """Whether the loop has one iteration at most, the first of those that would run."""
+        return self.end.operation == "min" and self.end.operands[0].operation == "+"
+
+    @property
+    def chunk(self) -> Chunk | None:
+        """The block of its iterations that runs; None where all may."""
+        start = self.begin.operands[0] if self.begin.operation == "max" else self.begin
+        if start.operation != "start":
+            return None
+        _, count, multiple, block = start.operands
+        ((variable,),) = (index.variables() for index in block.indices())
+        return count.number, multiple.number, VariableId(variable)
+
+    @property
+    @once
+    def within(self) -> tuple[Within, ...]:
+        """The conditions on an iteration where the loop begins later or ends earlier than its size or block."""
+        begins = (
+            Within(step * axis_index(self.variable) - index, None)
+            for index, step in self.begin.limits()
+        )
+        return (*begins, *(before(self.variable, *limit) for limit in self.end.limits()))
+
+    def whole(self) -> For:
+        """The loop over all iterations of its size, or block."""
+        return replace(self, begin=self.begin.unlimited(), end=self.end.unlimited())
 
     @property
     def parallel(self) -> bool:
@@ -176,22 +206,16 @@ class For:
         """The conditions under which an iteration runs for sure."""
         return () if self.finite else self.within
 
-    def bounds(self) -> tuple[tuple[Within, ...], tuple[Within, ...]]:
-        """The conditions that say where the loop begins, and those that say where it ends."""
-        begin, end, _ = interval(self.within, self.variable)
-        return begin, end
-
     def part(self) -> tuple[Affine, int] | None:
         """The first index of a loop over a part of a split dimension, and the size of that; None of other loops."""
-        for each in self.within:
-            if each.size not in (None, self.size):
-                return each.index.without((self.variable,)), each.size
-        return None
+        parts = (left(index) for index, _ in self.end.limits())
+        return next((part for part in parts if part is not None and part[1] != self.size), None)
 
     def ends(self) -> set[int]:
         """The variables that it rests on where the loop begins and ends."""
-        ends = {v for bound in self.within for v in bound.index.axes()} - {self.variable}
-        return ends if self.chunk is None else {*ends, self.chunk.block}
+        return {
+            v for bound in (self.begin, self.end) for each in bound.indices() for v in each.axes()
+        }
 
 
 @record
@@ -282,6 +306,13 @@ Statement = (
     | MatrixProduct
 )
 Block = tuple[Statement, ...]
+BLOCKS: dict[type, tuple[str, ...]] = {
+    kind: tuple(n for n, of in kind.__annotations__.items() if of == "tuple[Statement, ...]")
+    for kind in get_args(Statement)
+}
+"""The fields that are blocks, of each kind of statement."""
+OUTER = frozenset({If, Tile, Transpose, ThreadLoop})
+"""The statements beside loops that others stand in."""
 
 
 Count = tuple[int, Extent]
@@ -407,30 +438,9 @@ class Program:
 
 def blocks_of(s: Statement) -> tuple[Block, ...]:
     """The blocks of a statement; that of a transposing copy has its loops alone."""
-    match s:
-        case For():
-            return (s.body,)
-        case If():
-            return s.body, s.otherwise
-        case Tile():
-            return (s.body,)
-        case ThreadLoop():
-            return (s.body,)
-        case Transpose():
-            return ((s.loops,),)
-        case (
-            Define()
-            | Change()
-            | Store()
-            | HorizontalReduction()
-            | Barrier()
-            | CombineThreads()
-            | SwapBuffers()
-            | MatrixProduct()
-        ):
-            return ()
-        case _:
-            assert_never(s)
+    if isinstance(s, Transpose):
+        return ((s.loops,),)
+    return tuple([getattr(s, name) for name in BLOCKS[type(s)]])
 
 
 def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
@@ -441,34 +451,9 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
     Example, where ``change`` drops what is stored in t:
         in:   for j: t[j] = x; out[j] = x      out:  for j: out[j] = x
     """
-    match s:
-        case For():
-            body = change(s.body)
-            return s if body is s.body else replace(s, body=body)
-        case If():
-            body, otherwise = change(s.body), change(s.otherwise)
-            same = body is s.body and otherwise is s.otherwise
-            return s if same else replace(s, body=body, otherwise=otherwise)
-        case Tile():
-            body = change(s.body)
-            return s if body is s.body else replace(s, body=body)
-        case ThreadLoop():
-            body = change(s.body)
-            return s if body is s.body else replace(s, body=body)
-        case (
-            Define()
-            | Change()
-            | Store()
-            | HorizontalReduction()
-            | Transpose()
-            | Barrier()
-            | CombineThreads()
-            | SwapBuffers()
-            | MatrixProduct()
-        ):
-            return s
-        case _:
-            assert_never(s)
+    blocks = {name: getattr(s, name) for name in BLOCKS[type(s)]}
+    changes = {name: new for name, old in blocks.items() if (new := change(old)) is not old}
+    return replace(s, **changes) if changes else s
 
 
 def map_statements(body: Block, change: Callable[[Statement], Statement | None]) -> Block:
@@ -492,48 +477,14 @@ def has_spread(s: Statement) -> bool:
     return any(isinstance(inner, ThreadLoop) for inner in statements_within((s,)))
 
 
-LEAVES = frozenset(
-    {
-        Store,
-        Define,
-        Change,
-        HorizontalReduction,
-        Barrier,
-        CombineThreads,
-        SwapBuffers,
-        MatrixProduct,
-    }
-)
-"""The statements that no others stand in."""
-
-
 def children(s: Statement) -> tuple[Statement, ...]:
     """The statements that stand directly in a statement: of its blocks, and what else it is made of."""
-    match s:
-        case For():
-            return s.body
-        case (
-            Define()
-            | Change()
-            | Store()
-            | HorizontalReduction()
-            | Barrier()
-            | CombineThreads()
-            | SwapBuffers()
-            | MatrixProduct()
-        ):
-            return ()
-        case If():
-            return (*s.body, *s.otherwise)
-        case Tile():
-            fill = () if s.fill is None else (s.fill,)
-            return (*s.blocks, *s.body, *fill)
-        case ThreadLoop():
-            return (*s.loops, *s.body)
-        case Transpose():
-            return (s.loops,)
-        case _:
-            assert_never(s)
+    body = tuple(inner for block in blocks_of(s) for inner in block)
+    if isinstance(s, ThreadLoop):
+        return (*s.loops, *body)
+    if isinstance(s, Tile):
+        return (*s.blocks, *body, *(() if s.fill is None else (s.fill,)))
+    return body
 
 
 def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -544,7 +495,7 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
         yield s
         if type(s) is For:
             stack.extend(s.body[::-1])
-        elif type(s) not in LEAVES:  # most are, and asking takes a fifth of what a match does
+        elif type(s) in OUTER:  # few are, and asking takes a fifth of what a match does
             stack.extend(reversed(children(s)))
 
 

@@ -11,7 +11,7 @@ from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffer
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.rewriting import strides
 from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, scalars_within
-from ilang.core.record import record, replace
+from ilang.core.record import record
 
 
 @record
@@ -68,7 +68,7 @@ def captured_by(program: ir.Program, tile: Tile, whole: bool) -> Captured:
     The first is called inside the blocks of the tile, and is told where lanes end.
     """
     *around, lanes = (*tile.core(), *tile.loops())
-    loops = (*tile.blocks, *around, lanes) if whole else (*around, replace(lanes, within=()))
+    loops = (*tile.blocks, *around, lanes) if whole else (*around, lanes.whole())
     mentions = _Mentions(program)
     for s in (*loops, *tile.iteration(), *(() if tile.fill is None else (tile.fill,))):
         mentions.statement(s)
@@ -150,14 +150,12 @@ class _Mentions:
 
     def _loop(self, loop: ir.For) -> None:
         self.opened.add(loop.variable)
-        self.sizes.add(loop.size)
-        self._conditions(loop.within)
+        for bound in (loop.begin, loop.end):
+            self.sizes |= {*bound.sizes()}
+            self._index([*bound.indices()])
         for _, loads in () if loop.prefetch is None else loop.prefetch.lines:
             for load in loads:
                 self._scalar(load)
-        if loop.chunk is not None:
-            self.sizes.add(loop.chunk.count)
-            self.variables.add(loop.chunk.block)
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in scalars_within(scalar):

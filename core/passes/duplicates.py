@@ -17,6 +17,7 @@ from collections.abc import Hashable, Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.extent import Extent
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId
@@ -104,11 +105,8 @@ class _Form:
         """A statement with other numbers; all else that it says stays, and tells it from others."""
         match s:
             case ir.For():
-                size, within, chunk = self._size(s.size), self._conditions(s.within), s.chunk
-                if chunk is not None:
-                    chunk = replace(chunk, count=self._size(chunk.count))
-                body = self._block(s.body)
-                return _as_tuple(s, size=size, within=within, chunk=chunk, body=body)
+                begin, end = self._extent(s.begin), self._extent(s.end)
+                return _as_tuple(s, begin=begin, end=end, body=self._block(s.body))
             case ir.If():
                 within, body = self._conditions(s.within), self._block(s.body)
                 return _as_tuple(s, within=within, body=body, otherwise=self._block(s.otherwise))
@@ -123,6 +121,11 @@ class _Form:
                 return _as_tuple(s, buffer=buffer, start=start, blocks=blocks, body=body)
             case _:
                 raise AssertionError("passes of a machine make all other statements")
+
+    def _extent(self, extent: Extent) -> Hashable:
+        number = self._size(extent.number) if extent.operation == "size" else extent.number
+        index = None if extent.index is None else self._affine(extent.index)
+        return extent.operation, number, index, *map(self._extent, extent.operands)
 
     def _conditions(self, within: Sequence[Within]) -> Hashable:
         return tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ilang.core.calculus.extent import Extent, size
 from ilang.core.ir.shaped import Size
 
 
@@ -12,9 +13,9 @@ class FixedSizes:
         """For the sizes of a program, which new ones are added to."""
         self.sizes = sizes
         self.numbers: dict[int, int] = {}
-        for number, size in enumerate(sizes):
-            if size.fixed is not None:
-                self.numbers.setdefault(size.fixed, number)
+        for number, each in enumerate(sizes):
+            if each.fixed is not None:
+                self.numbers.setdefault(each.fixed, number)
 
     def number(self, extent: int) -> int:
         """The number of the first size that has an extent; where none has, that of a new one."""
@@ -22,3 +23,7 @@ class FixedSizes:
             self.numbers[extent] = len(self.sizes)
             self.sizes.append(Size(str(extent), extent, ()))
         return self.numbers[extent]
+
+    def extent(self, extent: int) -> Extent:
+        """The end of a loop that has so many iterations."""
+        return size(self.number(extent))

@@ -163,7 +163,7 @@ class Independence:
 def last_iteration(program: ir.Program, loop: ir.For) -> dict[int, Affine]:
     """The last iteration of a loop, by its variable: by the end that no dimension gives, or the extent; or nothing."""
     extent = program.sizes[loop.size].fixed
-    limits = [] if loop.finite else [end.limit(loop.variable) for end in loop.bounds()[1]]
+    limits = [] if loop.finite else loop.end.limits()
     ends = [end - 1 for end, step in limits if step == 1 and not end.sizes]
     ends += [] if extent is None else [Affine((), max(0, extent - 1))]
     return {loop.variable: ends[0]} if ends else {}

@@ -14,10 +14,10 @@ from ilang.core.calculus.affine import (
     Looked,
     Within,
     axis_index,
-    before,
     inside,
-    remaining,
+    size_value,
 )
+from ilang.core.calculus.extent import bounds
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, LocalId, ValueId, VariableId
 from ilang.core.ir.scalar import (
@@ -75,8 +75,7 @@ class Loops:
         assert scope.parent is not None
         assert scope.variable is not None
         size, rests = self._trip(frame, loop)
-        ends = [remaining(scope.variable, *rest) for rest in rests]
-        ends += [before(scope.variable, *frame.ends[loop])] if loop in frame.ends else []
+        limits = (*rests, frame.ends[loop]) if loop in frame.ends else rests
         role = frame.nest.role(frame.nest.order.index(loop))
         if role in ("u", "v") and self.storage.sizes[size].fixed is None:
             role = ""
@@ -86,15 +85,10 @@ class Loops:
             role = ""
         inside = _inside_of_dimension(frame, loop, scope.variable)
         body = tuple(scope.block)
-        kernel_loop = kernel.For(
-            scope.variable,
-            size,
-            (kernel.If(inside, body),) if inside else body,
-            within=tuple(ends),
-            role=role,
-            chunk=frame.chunks.get(loop),
-        )
-        scope.parent.block.append(kernel_loop)
+        begin, end = bounds(size, frame.chunks.get(loop))
+        block = (kernel.If(inside, body),) if inside else body
+        end = end.among("min", limits)
+        scope.parent.block.append(kernel.For(scope.variable, end, block, begin, role))
 
     def _trip(self, frame: Frame, loop: Loop) -> tuple[int, tuple[Rest, ...]]:
         """The number of iterations of a loop, given the parts of its axis that stay open around it."""
@@ -105,7 +99,7 @@ class Loops:
             if origin is None or not origin.index.is_natural() or loop in frame.constant:
                 return whole, ()
             assert origin.size is not None
-            return whole, ((origin.size, origin.index, 1),)
+            return whole, ((size_value(origin.size) - origin.index, 1),)
         size = self.storage.part(whole, nest.factors[axis], loop.part)
         if loop in frame.constant:
             return size, ()
@@ -298,7 +292,7 @@ def rests(
     if not factors or len(others) < len(factors) or storage.divides(whole, factors):
         return ()
     terms = tuple((nest.weight(part), around[part]) for part in others)
-    return ((whole, Affine(terms), nest.weight(loop)),)
+    return ((size_value(whole) - Affine(terms), nest.weight(loop)),)
 
 
 def _inside_of_dimension(frame: Frame, loop: Loop, variable: int) -> tuple[Within, ...]:

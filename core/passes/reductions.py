@@ -18,7 +18,9 @@ from abc import ABC
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
-from ilang.core.calculus.affine import Affine, Within, axis_index, remaining
+from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.extent import bounds
+from ilang.core.calculus.extent import size as size_of
 from ilang.core.ir import kernel
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId, VariableId
@@ -38,7 +40,7 @@ from ilang.core.ir.schedule import (
 from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import combined, full, rests
 from ilang.core.passes.runs import Runs, Steps, Use
-from ilang.core.passes.scope import Block, Frame, Place, Scope
+from ilang.core.passes.scope import Block, Frame, Place, Rest, Scope
 from ilang.core.passes.storage import start_of
 from ilang.core.record import replace
 
@@ -125,10 +127,10 @@ class Reductions(Runs, ABC):
                 kernel.Store(parts, (axis_index(block), *self._kept_at(frame, kept)), value)
             )
 
-        frame.chunks[chunks.loop] = kernel.Chunk(block, blocks, chunks.multiple)
+        frame.chunks[chunks.loop] = blocks, chunks.multiple, block
         yield from self._chunk(frame, inside, loops, chunks, keep)
         del frame.chunks[chunks.loop]
-        scope.block.append(kernel.For(block, blocks, tuple(inside.block)))
+        scope.block.append(kernel.For(block, size_of(blocks), tuple(inside.block)))
         with self._opened(frame, inner, scope) as innermost:
             self._add_chunks(frame, innermost, blocks, (parts, kept))
         if chunks.around:
@@ -159,7 +161,7 @@ class Reductions(Runs, ABC):
         both = combined(frame.node, acc, part)
         one = self.scheduled.machine.device is not None and not kept
         role: Role = "t" if one else ""  # a block's threads share the chunks of the only element
-        step = kernel.For(after, blocks, (kernel.Change(acc.variable, both),), role=role)
+        step = kernel.For(after, size_of(blocks), (kernel.Change(acc.variable, both),), role=role)
         scope.block.append(step)
         self._finish(frame)(scope.block, acc)
 
@@ -203,7 +205,7 @@ class Reductions(Runs, ABC):
         (count,) = self._counts_of_parts(frame, parts)
         inside, number = self._counting(scope)
         frame.place = replace(frame.place, part=(axis_index(number),))
-        frame.chunks[loop] = kernel.Chunk(number, count, 1)
+        frame.chunks[loop] = count, 1, number
         yield from self._around(
             frame, inside, elements, lambda inner: self._reduction(frame, inner, loops)
         )
@@ -212,7 +214,7 @@ class Reductions(Runs, ABC):
         if loops[1:] == [Loop(loop.axis, 1)] and parts.threads:
             whole = frame.node.sizes[loop.axis]
             body = tuple(_over_elements(s, whole, frame.nest.weight(loop)) for s in body)
-        scope.block.append(kernel.For(number, count, body, role="p"))
+        scope.block.append(kernel.For(number, size_of(count), body, role="p"))
 
     def _combine_parts(self, frame: Frame, whole: Place, parts: Parts, scope: Scope) -> None:
         """Combine what the parts of each element have, in their order, and store it.
@@ -229,15 +231,10 @@ class Reductions(Runs, ABC):
         for by_threads in (False, True) if parts.by_count else (parts.threads,):
             with self._opened(after, elements, scope) as element:
                 acc = self._accumulator("acc", frame, node.acc_dtype(), element.block)
-                around, inside, ends = dict[Loop, VariableId](), element, list[tuple[Within, ...]]()
+                around, inside, ends = dict[Loop, VariableId](), element, list[tuple[Rest, ...]]()
                 for loop in parts.loops:
                     inside, number = self._counting(inside)
-                    ends.append(
-                        tuple(
-                            remaining(number, *rest)
-                            for rest in rests(self.storage, frame, loop, around)
-                        )
-                    )
+                    ends.append(rests(self.storage, frame, loop, around))
                     around[loop] = number
                 numbers = map(axis_index, around.values())
                 at = (*numbers, *(self._indexed(after, part) for part in node.target))
@@ -247,7 +244,8 @@ class Reductions(Runs, ABC):
                     [*zip(around.values(), counts, ends, strict=True)]
                 ):
                     role: Role = "t" if by_threads and number == [*around.values()][-1] else ""
-                    step = kernel.For(number, count, (step,), within=end, role=role)
+                    stop = size_of(count).among("min", end)
+                    step = kernel.For(number, stop, (step,), role=role)
                 element.block.append(step)
                 element.block.append(self._written(after, converted(acc, dtype)))
 
@@ -298,7 +296,7 @@ class Reductions(Runs, ABC):
         for loop in tile.blocks:
             assert not frame.home.pop(loop).block, "blocks of a tile have no room for statements"
         blocks = tuple(
-            kernel.For(variable, size, (), within=tuple(remaining(variable, *x) for x in rests))
+            kernel.For(variable, size_of(size).among("min", rests), ())
             for variable, size, rests in trips
         )
         scope.block.append(
@@ -453,10 +451,10 @@ def _over_elements(s: kernel.Statement, whole: int, step: int) -> kernel.Stateme
     The new loop goes along the whole dimension, of this size, in the chunks of the outer one.
     """
     match s:
-        case kernel.For(body=(kernel.For() as inner,), chunk=kernel.Chunk() as chunk):
+        case kernel.For(body=(kernel.For() as inner,), chunk=(count, multiple, block)):
             at = Affine(((-step, s.variable), (1, inner.variable)))
             body = substituted(inner.body, {inner.variable: at})
-            of_elements = replace(chunk, multiple=step * chunk.multiple)
-            return replace(inner, size=whole, body=body, within=(), chunk=of_elements)
+            begin, end = bounds(whole, (count, step * multiple, block))
+            return replace(inner, begin=begin, end=end, body=body)
         case _:
             return s

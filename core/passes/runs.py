@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 from ilang.core.calculus.affine import axis_index
+from ilang.core.calculus.extent import bounds
 from ilang.core.ir import kernel
 from ilang.core.ir.scalar import Load, Local, Scalar
 from ilang.core.ir.schedule import Loop, ThreadTile
@@ -86,15 +87,16 @@ class Runs(Loops, ABC):
     def _in_strips(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
         """The runs of a loop in strips of it, and what becomes of the sum of each; of its part, where it has parts."""
         loop, around = tile.runs[0], frame.chunks.get(tile.runs[0])
-        parts = None if around is None else around.count
+        parts = None if around is None else around[0]
         count = self.storage.strips(self._trip(frame, loop)[0], tile.most, parts)
         inside, strip = self._counting(scope, "strip")
-        frame.chunks[loop] = kernel.Chunk(strip, count, 1)
+        frame.chunks[loop] = count, 1, strip
         yield from self._added_runs(frame, inside, tile, use)
         del frame.chunks[loop]
         if around is not None:
             frame.chunks[loop] = around
-        scope.block.append(kernel.For(strip, count, tuple(inside.block), chunk=around))
+        begin, end = bounds(count, around)
+        scope.block.append(kernel.For(strip, end, tuple(inside.block), begin))
 
     def _added_runs(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
         """The sums of several runs in a buffer of their type, and what becomes of them."""

@@ -12,8 +12,8 @@ from ilang.core.ir.schedule import Loop, LoopSteps, Nest
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record
 
-Rest = tuple[int, Affine, int]
-"""The end of a loop over what is left of a dimension: the size of that, the first index, the step of an iteration."""
+Rest = tuple[Affine, int]
+"""The end of a loop over what is left of a dimension: how much is, and the step of an iteration."""
 Block = list[kernel.Statement]
 
 

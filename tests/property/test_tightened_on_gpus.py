@@ -14,7 +14,6 @@ from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Within
 from ilang.core.check.gpu import verify_tightened
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.host import Launch
@@ -135,14 +134,11 @@ def test_a_loop_that_leaves_out_too_much_is_an_error() -> None:
 def _ending_early(program: Program) -> Program:
     """A program whose tightened loops have an iteration less."""
 
-    def less(bound: Within, variable: int) -> Within:
-        return replace(bound, index=bound.index - bound.limit(variable)[1])
-
     def change(s: Statement) -> Statement:
         if not isinstance(s, For):
             return s
-        begins, ends = s.bounds()
-        return replace(s, within=(*begins, *(less(end, s.variable) for end in ends)))
+        earlier = ((index - step, step) for index, step in s.end.limits())
+        return replace(s, end=s.end.unlimited().among("min", earlier))
 
     return with_bodies(program, lambda kernel: map_statements(kernel.body, change))
 

@@ -7,8 +7,8 @@ import pytest
 from tests.counts import counts, methods, opens_terms, records, rings
 
 CEILINGS = {
-    "record types": 393,
-    "record types for whole numbers": 9,
+    "record types": 392,
+    "record types for whole numbers": 8,
     "methods of the longest class": 20,
     "modules that open terms outside core/calculus": 0,
     "modules in rings of imports": 0,

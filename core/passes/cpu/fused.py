@@ -82,8 +82,7 @@ class _LoopFuser(Forwarding):
     ) -> ir.For | None:
         """Two loops as one, after the definitions between them; None where they stay two."""
         instead = {second.variable: axis_index(first.variable)}
-        within = substituted(second.within, instead)
-        if (second.size, within) != (first.size, first.within) or first.role != second.role:
+        if (second.begin, second.end, second.role) != (first.begin, first.end, first.role):
             return None
         body = tuple(substituted(s, instead) for s in second.body)
         if not _is_plain(first) or not _is_plain(second):

@@ -27,11 +27,11 @@ from functools import partial
 from ilang.core.calculus.affine import (
     Affine,
     axis_index,
-    remaining,
     row_step,
+    size_value,
     variables_of,
 )
-from ilang.core.calculus.extent import parts
+from ilang.core.calculus.extent import ZERO, bounds, parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
@@ -215,7 +215,7 @@ class _Lanes:
         """The sums of f32 in f64 that a loop can take a chunk at a time; all of a nest, where its rows are long."""
         *_, inner = chain_of((loop,))[0]
         size = self.sizes[inner.size].fixed
-        whole = not inner.part() and all(end.limit(inner.variable)[1] == 1 for end in inner.within)
+        whole = not inner.part() and all(step == 1 for _, step in inner.end.limits())
         whole = whole or (size is not None and size <= self.chunk)
         sums = tuple(c for c in changes if _term(c) is not None)
         if inner is not loop and (len(sums) < len(changes) or (size or 0) < LONG):
@@ -253,12 +253,15 @@ class _Lanes:
         index = Affine(((self.chunk, outer), (1, inner)))
         chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, ir.For)
-        ends = (remaining(inner, loop.size, self.chunk * axis_index(outer)), *chunk.within)
-        size, blocks = self.fixed.number(self.chunk), loop.chunk
-        chunk = replace(chunk, variable=inner, size=size, within=ends, chunk=None)
-        if blocks is not None:
-            blocks = replace(blocks, multiple=1)
-        return [ir.For(outer, self._chunks(loop.size), (*start, chunk, *end), chunk=blocks)]
+        first = self.chunk * axis_index(outer)
+        limits = [(size_value(loop.size), 1), *loop.end.limits()]
+        stop = self.fixed.extent(self.chunk).among(
+            "min", ((each - step * first, step) for each, step in limits)
+        )
+        chunk = replace(chunk, variable=inner, begin=ZERO, end=stop)
+        block = None if loop.chunk is None else (loop.chunk[0], 1, loop.chunk[2])
+        begin, stop = bounds(self._chunks(loop.size), block)
+        return [ir.For(outer, stop, (*start, chunk, *end), begin)]
 
     def _partial(self, local: LocalId, lanes: int) -> LocalId:
         """A new variable with lanes, for parts of a sum."""

@@ -139,7 +139,7 @@ class _Outliner:
             outer = {loop.variable for loop in function.loops}
             ends = [end for loop in inside.loops for end in loop.within if end.size is None]
             uneven = any(outer & end.index.variables() for end in ends)
-            whole = tuple(replace(loop, within=()) for loop in inside.loops)
+            whole = tuple(loop.whole() for loop in inside.loops)
             inside = replace(inside, loops=whole)
         known, unknown = function.work.split(self.program.sizes)
         loops = tuple(replace(loop, body=(), manner=None) for loop in function.loops)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from ilang.core.calculus.affine import Within, axis_index
+from ilang.core.calculus.extent import size as size_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.ids import BufferId
@@ -214,14 +215,14 @@ def _zeros(program: ir.Program, filling: _PackingStore, size: int, first: int) -
     store, variable = filling.store, filling.lanes.variable
     index = (*store.index[:-1], store.index[-1] + first)
     zero = Constant(0, program.buffers[store.buffer].dtype)
-    return ir.For(variable, size, (ir.Store(store.buffer, index, zero),))
+    return ir.For(variable, size_of(size), (ir.Store(store.buffer, index, zero),))
 
 
 def _nest(s: ir.Statement, around: Sequence[tuple[ir.For | ir.If, bool]]) -> ir.Statement:
     """A statement inside others, as it is inside these."""
     for outer, otherwise in reversed(around):
         if isinstance(outer, ir.For):
-            s = ir.For(outer.variable, outer.size, (s,), within=outer.within)
+            s = ir.For(outer.variable, outer.end, (s,), outer.begin)
         else:
             s = ir.If(outer.within, *(((), (s,)) if otherwise else ((s,), ())))
     return s

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.calculus.affine import axis_index, row_step
+from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import parts_of, substituted
@@ -63,8 +64,8 @@ class ShortRows:
         last = {loop.variable: axis_index(loop.variable) + (extent - lanes)}
         body = substituted(loop.body, last)
         return (
-            replace(loop, size=self.fixed.number(extent - extent % lanes)),
-            replace(loop, size=self.fixed.number(lanes), body=body, prefetch=None),
+            replace(loop, end=self.fixed.extent(extent - extent % lanes)),
+            replace(loop, end=self.fixed.extent(lanes), body=body, prefetch=None),
         )
 
     def _side_by_side(self, loop: ir.For, extent: int) -> ir.For:
@@ -79,7 +80,7 @@ class ShortRows:
             for start in starts
         )
         body = tuple(s for part in parts for s in part)
-        return replace(loop, size=self.fixed.number(lanes), body=body)
+        return replace(loop, end=self.fixed.extent(lanes), body=body)
 
     def _can_overlap(self, loop: ir.For, several: bool) -> bool:
         """Whether a loop does slow work, or reduces ``several`` terms, and may do it twice.
@@ -130,7 +131,7 @@ def _is_plain(s: ir.Statement) -> bool:
     if not isinstance(s, ir.For):
         return True
     manner = s.manner if isinstance(s.manner, ir.Unrolled) else None
-    return s == ir.For(s.variable, s.size, s.body, manner=manner, prefetch=s.prefetch)
+    return s == ir.For(s.variable, size_of(s.size), s.body, manner=manner, prefetch=s.prefetch)
 
 
 def _computed(s: ir.Statement) -> Iterator[Scalar]:

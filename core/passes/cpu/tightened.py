@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index, before, lookups, remaining
+from ilang.core.calculus.affine import Affine, Within, axis_index, lookups, size_value
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
@@ -29,7 +29,7 @@ from ilang.core.record import replace
 SHORT = 8
 """A loop that is known to have no more iterations stays whole: a compiler writes each of them out."""
 End = tuple[Affine, int]
-"""The end of a loop, ``ceil(index / step)``: an index that is no axis alone, and a step."""
+"""The end of a loop, ``ceil(index / step)``: an index, and a step."""
 
 
 def kernel_to_tightened(program: ir.Program) -> ir.Program:
@@ -59,18 +59,16 @@ def _tightened(program: ir.Program, loop: ir.For) -> ir.For:
     conditions = _common(loop.body)
     last = next((each for each in conditions if each.index.coefficient(loop.variable) < 0), None)
     if last is not None:
-        return replace(
-            loop,
-            body=_settled(loop.body, last),
-            within=(before(loop.variable, *_end(last, loop.variable)),),
-        )
+        end = loop.end.among("min", (last.limit(loop.variable),))
+        return replace(loop, body=_settled(loop.body, last), end=end)
     for each in conditions:
         begin = replace(each.limit(loop.variable)[0], window=True)
         if each.index.coefficient(loop.variable) == 1 and begin.is_natural():
             further = begin + axis_index(loop.variable)
             body = _settled(loop.body, each)
             shifted = tuple(substituted(s, {loop.variable: further}) for s in body)
-            return replace(loop, body=shifted, within=(remaining(loop.variable, loop.size, begin),))
+            end = loop.end.among("min", ((size_value(loop.size) - begin, 1),))
+            return replace(loop, body=shifted, end=end)
     return loop
 
 
@@ -97,7 +95,7 @@ def _filling(s: ir.Statement, ends: Mapping[int, End], opened: frozenset[int]) -
         return s
     end = ends.get(_fills(s))
     if end is not None and end[0].axes() <= opened:
-        return replace(s, within=(before(s.variable, *end),))
+        return replace(s, end=s.end.among("min", (end,)))
     variable = s.variable
     return ir.map_blocks(s, lambda block: _filled(block, ends, opened | {variable}))
 
@@ -156,17 +154,11 @@ def _end_of_reads(load: Load, within: Sequence[Within], loops: Mapping[int, ir.F
         return None
     loop = loops[variable]
     if loop.within and not loop.part():
-        return loop.within[0].limit(variable)
+        return next(loop.end.limits())
     for each in within:
         if each.index.coefficient(variable) < 0 and each.size is None and not each.index.looked:
-            return _end(each, variable)
+            return each.limit(variable)
     return None
-
-
-def _end(condition: Within, variable: int) -> End:
-    """The iteration of a loop from which on a condition does not hold."""
-    index, step = condition.limit(variable)
-    return replace(index, window=True), step
 
 
 def _common(body: Sequence[ir.Statement]) -> list[Within]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, Within, axis_index, before
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
@@ -169,12 +169,14 @@ class Copies:
             if part == extent:
                 loops.insert(0, loop)
                 continue
-            size = loop.size if part == 1 else self.numbering.size(extent // part)
-            turns.insert(0, replace(loop, role="u", size=size))
+            end = loop.end if part == 1 else self.numbering.fixed.extent(extent // part)
+            turns.insert(0, replace(loop, role="u", end=end))
             if part > 1:
                 variable = self.numbering.variable(self.numbering.names[loop.variable], "t")
                 instead[loop.variable] = Affine(((part, loop.variable), (1, variable)))
-                loops.insert(0, replace(loop, variable=variable, size=self.numbering.size(part)))
+                loops.insert(
+                    0, replace(loop, variable=variable, end=self.numbering.fixed.extent(part))
+                )
         return replace(spread, loops=tuple(loops), body=()), turns, instead
 
     def _extent(self, loop: ir.For) -> int:
@@ -226,11 +228,8 @@ class Iterations:
     def _before_end(self, on: int | None) -> tuple[Within, ...]:
         """The conditions that the first iteration, or one ``on`` from this one, is before the end of the dimension."""
         now = 0 if on is None else axis_index(self.loop.variable) + on
-        return tuple(
-            end.at(self.loop.variable, now)
-            for end in self.loop.runs()
-            if end in self.loop.bounds()[1]
-        )
+        limits, variable = () if self.loop.finite else self.loop.end.limits(), self.loop.variable
+        return tuple(before(variable, *limit).at(variable, now) for limit in limits)
 
 
 def chosen(body: ir.Block, choose: Callable[[ir.Statement], ir.Statement | None]) -> ir.Block:

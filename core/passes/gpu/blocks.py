@@ -352,13 +352,13 @@ def _shared_out(chain: list[ir.For], chosen: list[ir.For]) -> ThreadLoop:
     for loop in chosen:
         if loop.ends() & inside:
             within += loop.runs()
-            loops.append(replace(loop, body=(), within=()))
+            loops.append(replace(loop.whole(), body=()))
         else:
             loops.append(replace(loop, body=()))
     for n, loop in enumerate(kept):
         if loop.role == "u":
             within += loop.runs()
-            kept[n] = replace(loop, within=())
+            kept[n] = loop.whole()
     if within:
         body = (ir.If(tuple(within), body),)
     for loop in reversed(kept):

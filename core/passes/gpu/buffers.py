@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within
+from ilang.core.calculus.extent import Extent
+from ilang.core.calculus.extent import number as number_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import SwapBuffers, threads_of
 from ilang.core.ir.ids import BufferId
@@ -142,8 +144,8 @@ def _rotated(
         variable = copies.numbering.variable(copies.numbering.names[last.variable], "f")
         start[last.variable] = Affine(((1, variable),))
         copied = tuple(substituted(s, start) for s in first)
-        within = substituted(last.within, {last.variable: start[last.variable]})
-        before = (replace(last, variable=variable, within=within, body=copied, first=True),)
+        end = Extent("min", (Extent("+", (last.begin, number_of(1))), last.end))
+        before = (replace(last, variable=variable, end=end, body=copied),)
     return replace(loop, body=body), (before, len(iterations.outer))
 
 

@@ -93,7 +93,7 @@ class Factors:
         if loop.within and self.numbering.sizes[loop.size].fixed is None:
             raise self.refusal("its tiles end where a condition says", "leave out its roles")
         within += loop.runs()
-        return replace(loop, within=())
+        return loop.whole()
 
     def copied(self, body: ir.Block, products: Sequence[Products]) -> ir.Block:
         """A block whose copies are what a unit needs, but those that end where dimensions do: they are read as arrays.

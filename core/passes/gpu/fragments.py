@@ -163,7 +163,7 @@ class _Fragments:
         name = self.numbering.names[loop.variable] + letter  # loops of one name are in no other
         if name not in self.variables:
             self.variables[name] = self.numbering.variable(name, letter)
-        return ir.For(self.variables[name], self.numbering.size(extent), (), role=role)
+        return ir.For(self.variables[name], self.numbering.fixed.extent(extent), (), role=role)
 
     def _rows(self, loop: ir.For, role: Role) -> _TileSide:
         extent, unit = self.numbering.sizes[loop.size].fixed or 0, self._unit(loop)

@@ -211,10 +211,10 @@ class _TileSplitter:
 
     def _endless(self, loop: ir.For, within: list[Within]) -> ir.For:
         """A loop that does not end early, ``within`` taking the condition; itself where it is of another kind."""
-        if self._extent(loop) is None or loop.bounds()[0] or loop.finite:
+        if self._extent(loop) is None or any(loop.begin.limits()) or loop.finite:
             return loop
         within += loop.runs()
-        return replace(loop, within=())
+        return loop.whole()
 
     # -- what needs no condition -------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class _TileSplitter:
             if alone and all(self._is_own(x, (), opened) for x in stores):
                 return (replace(s, loops=tuple(self._unended(loop, s.body) for loop in s.loops)),)
         if isinstance(s, ir.For):
-            return (replace(s, within=()) if self._adds_zeros(s, inner) else s,)
+            return (s.whole() if self._adds_zeros(s, inner) else s,)
         if not isinstance(s, ir.If) or s.otherwise or s.stored is not None:
             return (s,)
         known = {x.variable for x in s.body if isinstance(x, ir.Define)}
@@ -244,10 +244,10 @@ class _TileSplitter:
 
     def _adds_zeros(self, loop: ir.For, inner: Extents) -> bool:
         """Whether a loop that ends early would go on with products of zeros, added to sums of a thread's own."""
-        if not loop.within or loop.bounds()[0] or loop.finite or self._extent(loop) is None:
+        if not loop.within or any(loop.begin.limits()) or loop.finite or self._extent(loop) is None:
             return False
         inside = list(ir.statements_within(loop.body))
-        loops = [x for x in inside if isinstance(x, ir.For) and not x.bounds()[0]]
+        loops = [x for x in inside if isinstance(x, ir.For) and not any(x.begin.limits())]
         guards = [x for x in inside if isinstance(x, ir.If) and not x.otherwise and not x.stored]
         sums = [x for x in inside if isinstance(x, ir.Store) and x.contracts]
         if len(loops) + len(guards) + len(sums) < len(inside):
@@ -337,12 +337,12 @@ class _TileSplitter:
     def _to_end(self, loop: ir.For, inner: Extents, ask: Free) -> ir.For:
         """A loop that does not end before its last iteration where a condition says so."""
         extent = self._extent(loop)
-        if not loop.within or loop.bounds()[0] or loop.finite or not extent:
+        if not loop.within or any(loop.begin.limits()) or loop.finite or not extent:
             return loop
         left = [
             each for end in loop.within for each in ask(end.at(loop.variable, extent - 1), inner)
         ]
-        return loop if left else replace(loop, within=())
+        return loop if left else loop.whole()
 
     def _whole(self, condition: Within, inner: Extents) -> Within | None:
         """A test, by all threads, that a condition holds for all elements; None where that is no one condition.

@@ -119,8 +119,8 @@ class _MatrixInstructions:
 
         read = replace(first, index=on(first.index))
         store = replace(stores[0], index=on(stores[0].index), value=read)
-        size = self.numbering.size(len(stores))
-        return (ir.For(self.pair, size, (store,), role="u", manner=ir.Vectors((first.buffer,))),)
+        end = self.numbering.fixed.extent(len(stores))
+        return (ir.For(self.pair, end, (store,), role="u", manner=ir.Vectors((first.buffer,))),)
 
     def _has_rows(self, number: BufferId, count: int) -> bool:
         """Whether a block shares the rows of a buffer, each as many times ``count`` elements."""

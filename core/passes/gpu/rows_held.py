@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from typing import TypeVar
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
+from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import BufferId, VariableId
@@ -27,7 +28,9 @@ from ilang.core.ir.rewriting import parts_of, replaced_loads
 from ilang.core.ir.scalar import Load
 from ilang.core.machine import MULTIPROCESSORS
 from ilang.core.passes.gpu.numbering import Numbering
-from ilang.core.record import replace
+from ilang.core.record import mapped, replace
+
+T = TypeVar("T")
 
 
 class _Walk:
@@ -185,12 +188,12 @@ class _Holder:
         place = tuple(axis_index(names[loop.variable]) for loop in walk.chain())
         body: ir.Block = (ir.Store(held, place, replace(load, index=_indices(load.index, names))),)
         for each in reversed(walk.nested):
-            renamed = replace(each, within=_renamed(each.within, names), body=body)
+            renamed = replace(_renamed(replace(each, body=()), names), body=body)
             if isinstance(renamed, ir.For):
                 renamed = replace(renamed, variable=names[renamed.variable])
             body = (renamed,)
         loops = tuple(
-            replace(loop, variable=names[loop.variable], within=_renamed(loop.within, names))
+            replace(_renamed(loop, names), variable=names[loop.variable])
             for loop in walk.spread.loops
         )
         return replace(walk.spread, loops=loops, body=body)
@@ -213,10 +216,6 @@ def _indices(index: Sequence[Affine], names: Mapping[VariableId, VariableId]) ->
     )
 
 
-def _renamed(
-    within: Sequence[Within], names: Mapping[VariableId, VariableId]
-) -> tuple[Within, ...]:
-    return tuple(
-        replace(each, index=index)
-        for each, index in zip(within, _indices([w.index for w in within], names), strict=True)
-    )
+def _renamed(value: T, names: Mapping[VariableId, VariableId]) -> T:
+    """Conditions, or a loop, over other variables."""
+    return mapped(value, Affine, lambda index: _indices((index,), names)[0])

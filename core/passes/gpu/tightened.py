@@ -90,10 +90,14 @@ def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
     if needed is None or (needed.finite and extent is not None and extent <= FEW):
         return loop
     unmet = needed.unmet.items() if needed.unmet else ()
-    begin, end, _ = interval((Within(each + offset, None) for each, offset in unmet), loop.variable)
-    if not begin and not end:
+    begins, ends, _ = (
+        [each.limit(loop.variable) for each in some]
+        for some in interval((Within(x + offset, None) for x, offset in unmet), loop.variable)
+    )
+    begin, end = loop.begin.among("max", begins), loop.end.among("min", ends)
+    if (begin, end) == (loop.begin, loop.end):
         return loop
-    return replace(loop, within=(*begin, *end), finite=tuple(sorted(needed.finite)))
+    return replace(loop, begin=begin, end=end, finite=tuple(sorted(needed.finite)))
 
 
 def _is_guarded(body: ir.Block) -> bool:

@@ -95,8 +95,8 @@ class CopyMapper:
             return s
         variable = self.numbering.variable(self.numbering.names[last.variable], "s")
         whole = Affine(((sector, last.variable), (1, variable)))
-        outer = replace(last, size=self.numbering.size(extent // sector))
-        inner = For(variable, self.numbering.size(sector), ())
+        outer = replace(last, end=self.numbering.fixed.extent(extent // sector))
+        inner = For(variable, self.numbering.fixed.extent(sector), ())
         inside = substituted(replace(s, loops=tuple(others)), {last.variable: whole})
         assert isinstance(inside, ThreadLoop)
         return replace(inside, loops=(outer, *inside.loops, inner))

@@ -46,7 +46,7 @@ def _whole(program: ir.Program, loop: ir.For) -> ir.Statement:
     )
     inside = tuple(w for w in loop.within if _of_vectors(program, loop, w) is None)
     body = (ir.If(inside, loop.body),) if inside else loop.body
-    whole = replace(loop, within=(), body=body)
+    whole = replace(loop.whole(), body=body)
     return ir.If(outside, (whole,)) if outside else whole
 
 

@@ -182,7 +182,7 @@ def _begins(spread: ThreadLoop, moved: Sequence[BufferId], count: int) -> bool:
     last = spread.loops[-1]
     ends = [index[-1] for number, index in accesses(spread.body) if number in moved]
     chunk = last.chunk
-    return (chunk is None or chunk.multiple % count == 0) and all(
+    return (chunk is None or chunk[1] % count == 0) and all(
         part.without((last.variable,)).is_multiple(count) for part in ends
     )
 

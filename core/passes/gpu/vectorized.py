@@ -140,12 +140,12 @@ class _Vectorizer:
         group, variable = self.numbering.variable(name, "v"), self.numbering.variable(name, "v")
         first = Affine(((lanes, group),) if many else ())
         inside = substituted(store, {last.variable: first + axis_index(variable)})
-        loop = ir.For(variable, self.numbering.size(lanes), (inside,), role="u")
+        loop = ir.For(variable, self.numbering.fixed.extent(lanes), (inside,), role="u")
         loops = spread.loops[:-1]
         if many:
             loops = (
                 *loops,
-                replace(last, variable=group, size=self.numbering.size(extent // lanes)),
+                replace(last, variable=group, end=self.numbering.fixed.extent(extent // lanes)),
             )
         whole = self._together(loop)
         if not isinstance(whole.manner, ir.Vectors) or not loops:

@@ -7,6 +7,7 @@ from math import prod
 import pytest
 
 from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.calculus.extent import size
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Buffer, For, Store
@@ -68,7 +69,7 @@ def test_rows_are_longer_where_threads_would_meet(
     shared = [n for n in range(len(extents)) if not any(roles) or roles[n]]
     for n in reversed(range(len(extents))):
         if n not in shared:
-            body = (For(VariableId(n), first + n, body),)
-    loops = tuple(For(VariableId(n), first + n, (), role=roles[n]) for n in shared)
+            body = (For(VariableId(n), size(first + n), body),)
+    loops = tuple(For(VariableId(n), size(first + n), (), role=roles[n]) for n in shared)
     spread = ThreadLoop(loops, "threads", 256, body)
     assert rows_of(program, [spread], number, extents) == rows

@@ -10,6 +10,7 @@ import pytest
 
 from ilang.core.calculus.affine import (
     Affine,
+    Within,
     at_least_0,
     axis_index,
     before,
@@ -17,7 +18,6 @@ from ilang.core.calculus.affine import (
     divided,
     outermost_first,
     positive,
-    remaining,
     row_step,
     sides,
     size_value,
@@ -150,7 +150,7 @@ def test_comparisons_say_that_it_is_at_least_0(seed: int) -> None:
 def test_a_loop_to_an_end_has_the_iterations_before_it(seed: int, step: int) -> None:
     """The condition that an iteration is before an end holds for as many iterations as the end says."""
     for one in expressions(seed, 8):
-        for end in (before(9, one, step), remaining(9, 1, positive(one), step)):
+        for end in (before(9, one, step), before(9, size_value(1) - positive(one), step)):
             last, divisor = end.limit(9)
             assert divisor == step
             for at, n in itertools.product(points(ALL), range(0, 12, 3)):
@@ -162,7 +162,7 @@ def test_a_loop_to_an_end_has_the_iterations_before_it(seed: int, step: int) -> 
 
 def test_an_end_is_what_is_left_of_a_dimension() -> None:
     start = Affine(((64, 0),))
-    assert before(9, size_value(1) - start, 2) == remaining(9, 1, start, 2)
+    assert before(9, size_value(1) - start, 2) == Within(start + 2 * axis_index(9), 1)
     assert before(9, size_value(1) - start + 1).size is None
     assert before(9, axis_index(0)).size is None
 

@@ -10,6 +10,7 @@ import pytest
 from ilang import ShapeError, i
 from ilang.core import pipeline
 from ilang.core.calculus.affine import Affine, Within, interval
+from ilang.core.calculus.extent import size
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.ids import BufferId, VariableId
@@ -50,7 +51,7 @@ def test_the_interval_is_where_the_condition_holds(step: int, extent: int) -> No
         index = Affine(((step, 0), (other, 1)), offset)
         read = Load(BufferId(0), (index,), "f32")
         guarded = Select((Within(index, 0),), read, Constant(0, "f32"), "f32")
-        loop = For(VariableId(0), 1, (Store(BufferId(1), (Affine(((1, 0),)),), guarded),))
+        loop = For(VariableId(0), size(1), (Store(BufferId(1), (Affine(((1, 0),)),), guarded),))
         sizes = (Size("n", extent, ()), Size("m", 12, ()))
         parts = cut(Program("p", sizes, (), (), (), ()), loop)
         assert parts is not None

@@ -1,5 +1,7 @@
 """The one traversal of statements of kernels: what is inside each, and what stays itself where nothing changes."""
 
+from ilang.core.calculus.affine import Within, axis_index, size_value
+from ilang.core.calculus.extent import ZERO, Extent, bounds, number, size
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import (
@@ -15,6 +17,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Constant
 from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.record import replace
 
 PROGRAMS = (
     "ik*kj~ijk >> +ijk~ij",
@@ -46,10 +49,10 @@ def test_what_changes_nothing_gives_the_same() -> None:
 
 def test_what_is_left_empty_is_left_out() -> None:
     outer = VariableId(0)
-    inner = For(VariableId(1), 0, (stored(0),))
-    body = (For(outer, 0, (inner, stored(1))), If((), (stored(0),), (stored(0),)))
+    inner = For(VariableId(1), size(0), (stored(0),))
+    body = (For(outer, size(0), (inner, stored(1))), If((), (stored(0),), (stored(0),)))
     kept = map_statements(body, lambda s: None if s == stored(0) else s)
-    assert kept == (For(outer, 0, (stored(1),)),)
+    assert kept == (For(outer, size(0), (stored(1),)),)
     assert body[0].body[0] is inner
 
 
@@ -58,3 +61,29 @@ def test_the_block_of_a_tile_changes() -> None:
     changed = map_blocks(tile, lambda block: block[:1])
     assert blocks_of(changed) == ((stored(1),),)
     assert map_blocks(stored(1), lambda block: block[:0]) == stored(1)
+
+
+def test_a_loop_begins_and_ends_where_its_bounds_say() -> None:
+    """Of ``for v1 in 0..min(n0, ceil((v0 + 1) / 2), n1 - 3 v0)``: what is asked of it."""
+    v0, v1 = axis_index(0), axis_index(1)
+    left = size_value(1) - 3 * v0
+    loop = For(VariableId(1), size(0).among("min", [(v0 + 1, 2), (left, 1)]), ())
+    assert loop.size == 0
+    assert loop.within == (Within(v0 - 2 * v1, None), Within(3 * v0 + v1, 1))
+    assert loop.part() == (3 * v0, 1)
+    assert loop.ends() == {0}
+    assert loop.whole() == For(VariableId(1), size(0), ())
+    later = replace(loop, begin=ZERO.among("max", [(v0, 1)]))
+    assert later.within[:1] == (Within(v1 - v0, None),)
+    assert later.whole() == loop.whole()
+
+
+def test_a_loop_may_run_a_block_of_its_iterations() -> None:
+    begin, end = bounds(0, (2, 16, 5))
+    loop = For(VariableId(1), end, (), begin)
+    assert (loop.size, loop.chunk, loop.within, loop.ends()) == (0, (2, 16, 5), (), {5})
+    assert bounds(0, None) == (ZERO, size(0))
+    for one in (loop, replace(loop, begin=ZERO, end=size(0))):
+        first = replace(one, end=Extent("min", (Extent("+", (one.begin, number(1))), one.end)))
+        assert (first.size, first.first, one.first) == (0, True, False)
+        assert first.whole() == first

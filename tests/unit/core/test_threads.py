@@ -8,6 +8,7 @@ import pytest
 from ilang import i
 from ilang.codegen.targets.c import emit
 from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.extent import size as size_of
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Buffer, For, Kernel, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant
@@ -39,7 +40,7 @@ def marked(size: int, extent: int | None, *terms: tuple[int, int], inner: int | 
     sizes = (Size("n", None, ()), Size("outer", extent, ()), Size("inner", inner, ()))
     out = BufferId(0)
     store = Store(out, (Affine(terms),), Constant(0, "f32"))
-    nest = For(VariableId(0), 1, (For(VariableId(1), 2, (store,)),))
+    nest = For(VariableId(0), size_of(1), (For(VariableId(1), size_of(2), (store,)),))
     kernel = Kernel("k0", (nest,), ("a", "b"), (), ())
     buffers = (Buffer("out", "f32", (size,), "output"),)
     (made,) = kernel_to_threads(Program("f", sizes, buffers, (), (out,), (kernel,))).kernels

@@ -10,7 +10,7 @@ import pytest
 
 from ilang import i
 from ilang.core import pipeline
-from ilang.core.calculus.affine import axis_index, before
+from ilang.core.calculus.affine import axis_index
 from ilang.core.check.kernel import verify
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.ids import VariableId
@@ -109,9 +109,9 @@ def test_a_loop_ends_by_what_is_known_outside() -> None:
 
     def ended(body: Block) -> Block:
         later = axis_index(VariableId(inner.variable + 1))
-        within = (before(inner.variable, later),)
+        end = inner.end.among("min", ((later, 1),))
         return map_statements(
-            body, lambda s: replace(s, within=within) if isinstance(s, For) and s.within else s
+            body, lambda s: replace(s, end=end) if isinstance(s, For) and s.within else s
         )
 
     kernel = program.kernels[0]
