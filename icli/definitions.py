@@ -77,14 +77,12 @@ def named_results(session: Session, answer: object) -> list[tuple[str, Array]]:
 
 def used_in(module: Module) -> set[str]:
     """The definitions that others use."""
-    from ilang.core.ir.functions import Called, Reference, Routined, nodes_within
+    from ilang.core.ir.functions import Called, Reference, nodes_within
 
     used = set()
     for definition in (*module.functions, *module.routines):
         for each in nodes_within(definition):
-            if isinstance(each, Routined):
-                used.add(each.name.name)
-            elif isinstance(each, Called) and isinstance(each.component, Reference):
+            if isinstance(each, Called) and isinstance(each.component, Reference):
                 used.add(each.component.name)
     return used
 

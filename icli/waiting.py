@@ -47,16 +47,15 @@ def waits(session: ReplSession, line: str, code: str, error: Error) -> Reply | N
     """
     head = DEFINES.match(code) or BINDS.match(code)
     name = defined_name(code) or (head.group(1) if head is not None else None)
-    waiting = None
     if name is not None and name.isidentifier() and not is_applied(session, code):
         waiting = waiting_definition(session, name, line, error)
-    if name is None or waiting is None:
-        unready = uses_waiting(session, re.findall(NAME, code), error)
-        if unready is not None:
-            raise unready from None
-        return None
-    session.waiting[name] = waiting
-    return Reply((waiting.says(name),))
+        if waiting is not None:
+            session.waiting[name] = waiting
+            return Reply((waiting.says(name),))
+    unready = uses_waiting(session, re.findall(NAME, code), error)
+    if unready is not None:
+        raise unready from None
+    return None
 
 
 def is_applied(session: ReplSession, code: str) -> bool:

@@ -41,8 +41,6 @@ def least_expressions(
 
 def _called(node: object) -> str | None:
     """The name of the definition that a node calls."""
-    if isinstance(node, ast.Routined):
-        return node.name.name
     if isinstance(node, ast.Called) and isinstance(node.component, ast.Reference):
         return node.component.name
     return None
@@ -57,7 +55,7 @@ def _operations(definition: Definition) -> Iterator[tuple[object, int]]:
         if isinstance(node, tuple):
             todo += [(each, times) for each in node]
         elif type(node).__module__ == ast.__name__ and not isinstance(node, ast.Condition):
-            if isinstance(node, (*OPERATIONS, ast.Routined)):
+            if isinstance(node, OPERATIONS):
                 yield node, times
             turns = times
             if isinstance(node, ast.Repeated) and isinstance(node.over, ast.Number):

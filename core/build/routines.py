@@ -157,7 +157,7 @@ class Routines(Functions):
                 case ast.Condition():
                     holds = self.number(frame, each.test)
                     self.run(frame, each.statements if holds else each.otherwise)
-                case ast.Routined():
+                case ast.Called():
                     self._call(frame, each)
                 case ast.Returned():
                     self.returned = [self.needed(self.tensor(frame, term)) for term in each.terms]
@@ -201,9 +201,10 @@ class Routines(Functions):
                 self.gradients.refuse(value, each)
                 self.gradients.backprop(value, self.needed(value), each)
 
-    def _call(self, frame: Evaluation, each: ast.Routined) -> None:
+    def _call(self, frame: Evaluation, each: ast.Called) -> None:
         """Run another routine, whose name, arguments and configuration fit (``notation/functions/misused.py``)."""
-        name = each.name.name
+        assert isinstance(each.component, ast.Reference)
+        name = each.component.name
         routine = self.routines[name]
         given = self.arguments(frame, each.arguments)
         settings, _ = self.settings(frame, routine.head, each.settings)

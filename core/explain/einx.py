@@ -72,9 +72,7 @@ def _stages(
                 at = f"{item.span.start - form.span.start}..{item.span.end - form.span.start}"
                 words = f"{'  ' * depth}{einx.item_text(item)}"
                 yield StoryRow("tree", f"{words:24}  {WORDS[type(item)]} {at}")
-    for count in solved.repeated.counts:
-        times = "one axis" if count.times is None else f"{count.times} times"
-        yield StoryRow("ellipsis", f"{einx.item_text(count.ellipsis)} {times}: {count.because}")
+    yield from (StoryRow("ellipsis", line) for line in solved.repeated.counts)
     repeated = (*solved.repeated.inputs, *solved.repeated.outputs)
     if solved.repeated.counts:
         yield StoryRow("repeated", _sides(repeated, len(form.inputs)))
@@ -125,18 +123,10 @@ def _name(leaf: einx.Axis | einx.UnnamedAxis) -> str:
 def _equations(solved: FusedOperation, names: Sequence[str]) -> Iterator[str]:
     """The equations of dimensions that the expressions write, and the sizes that are written."""
     for expression, name in zip(solved.inputs, names, strict=True):
-        for number, item in enumerate(_dimensions(expression.items)):
+        for number, item in enumerate(einx.unbracketed(expression.items)):
             yield f"dimension {number} of {name} = {_amount(item)}"
     for name, size in solved.sizes.items():
         yield f"{name} = {size}"
-
-
-def _dimensions(items: Sequence[einx.Item]) -> Iterator[einx.Item]:
-    for item in items:
-        if isinstance(item, einx.Bracket):
-            yield from _dimensions(item.items)
-        else:
-            yield item
 
 
 def _amount(item: einx.Item) -> str:
@@ -149,7 +139,7 @@ def _amount(item: einx.Item) -> str:
         case einx.Concatenation():
             return " + ".join(map(_amount, item.items))
         case _:
-            return "·".join(map(_amount, _dimensions(einx.inside(item)))) or "1"
+            return "·".join(map(_amount, einx.unbracketed(einx.inside(item)))) or "1"
 
 
 def _solution(solved: FusedOperation, shaped: Shaped) -> Iterator[str]:
@@ -185,7 +175,7 @@ def _index_expression(form: einx.Form, solved: FusedOperation) -> str | None:
     letters: dict[str, str] = {}
     patterns = []
     for expression in solved.expressions:
-        items = list(_dimensions(expression.items))
+        items = list(einx.unbracketed(expression.items))
         if not all(isinstance(item, einx.Axis) for item in items):
             return None
         for item in items:

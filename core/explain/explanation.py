@@ -346,17 +346,17 @@ class _ExplanationBuilder:
         back, producer_nest = mapping(node, read), self.scheduled.nests[value]
         assert producer_nest is not None
         outside = nest.order[:site]
+        indices = zip(node.target, read.index, strict=True)
+        affine = {target.axis() for target, index in indices if index.axis() is None}
         kept = [
             loop_text(node, loop)
             for axis in node.output_axes()
             for loop in producer_nest.parts(axis)
-            if axis not in back or replace(loop, axis=back[axis]) not in outside
+            if axis not in affine
+            and (axis not in back or replace(loop, axis=back[axis]) not in outside)
         ]
-        indices = zip(node.target, read.index, strict=True)
-        affine = {target.axis() for target, index in indices if index.axis() is None}
         part = [node.axes[axis].name for axis in node.output_axes() if axis in affine]
-        kept = [name for name in kept if name.rstrip("'") not in part]
-        over = ([" ".join(kept)] if kept else []) + [f"the part of {name} read" for name in part]
+        over = [*filter(None, [" ".join(kept)]), *(f"the part of {name} read" for name in part)]
         stored = f"a buffer over {' and '.join(over)}" if over else "one scalar"
         return f"computed in {number} at loop {loop_text(consumer, outside[-1])}, kept in {stored}"
 

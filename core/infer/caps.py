@@ -75,17 +75,14 @@ class Caps:
     def _one(self, row: Row) -> Cap | None:
         """The bound that one result gives."""
         inner = None
-        if row.variable is not None and row.variable not in self.circle:
-            inner = self.known[row.variable]
-        if row.variable is not None and inner is None and not row.count():
-            return None
-        if inner is not None and not row.count():
-            return inner
+        if row.variable is not None:
+            inner = None if row.variable in self.circle else self.known[row.variable]
+            if not row.count():
+                return inner
         leading = tuple([(self.dims.values.resolve(axis),) for axis in row.leading])
         trailing = tuple([(self.dims.values.resolve(axis),) for axis in row.trailing])
-        if inner is None:
-            return leading, trailing
-        return leading + inner[0], inner[1] + trailing
+        before, after = inner or ((), ())
+        return leading + before, after + trailing
 
     def _met(self, one: Cap, other: Cap) -> Cap:
         """The axes of two bounds, as far as both have them."""

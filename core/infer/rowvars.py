@@ -40,11 +40,12 @@ class RowVars:
         self.queue = queue
         self.value: list[Row | None] = []
         self.waiting: dict[int, dict[int, Constraint]] = {}
-        self.results: dict[int, dict[int, RowBelow]] = {}  # rows that it must fit as an operand
-        self.fed: set[int] = set()  # those that some operand bounds, or did
-        self.across: list[
-            RowBelow
-        ] = []  # operands whose axes lie across the variable of a result, or did
+        self.results: dict[int, dict[int, RowBelow]] = {}
+        """The constraints in which a variable is that of an operand, by the variable."""
+        self.fed: set[int] = set()
+        """Variables that some operand bounds, or did."""
+        self.across: list[RowBelow] = []
+        """Operands whose axes lie across the variable of a result, or did."""
         for _ in range(count):
             self.fresh()
 

@@ -12,7 +12,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ilang.core.record import record, replace
 from ilang.core.source import Span
@@ -121,6 +121,15 @@ class Form:
 def inside(item: Item | Expression) -> tuple[Item, ...]:
     """The items directly below one."""
     return () if isinstance(item, (Axis, UnnamedAxis)) else item.items
+
+
+def unbracketed(items: Iterable[Item]) -> Iterator[Item]:
+    """The dimensions of a tensor, brackets aside."""
+    for item in items:
+        if isinstance(item, Bracket):
+            yield from unbracketed(item.items)
+        else:
+            yield item
 
 
 def rebuilt(

@@ -199,7 +199,8 @@ class Setting:
 class Called:
     """``layer(x; 64)``, ``exp(x)``, ``einsum("ij => ji")(x)``: ``settings`` is None where no `;` is written.
 
-    ``component`` is a name, or a parenthesised program, a quotation or a type name as in every definition.
+    ``component`` is a name, or a parenthesised program, a quotation or a type name as in every definition. As a
+    statement it is the call of another routine, by its name.
     """
 
     component: Reference | Tree
@@ -418,16 +419,6 @@ class Condition:
 
 
 @record
-class Routined:
-    """``NAME(tensors; settings)`` as a statement: the call of another routine."""
-
-    name: Reference
-    arguments: tuple[Term, ...]
-    settings: tuple[Setting, ...] | None
-    span: Span
-
-
-@record
 class Returned:
     """``return a, b``."""
 
@@ -445,7 +436,7 @@ class Commented:
 
 
 Statement = (
-    Assigned | NameBinding | TensorStatement | ForEach | Condition | Routined | Returned | Commented
+    Assigned | NameBinding | TensorStatement | ForEach | Condition | Called | Returned | Commented
 )
 
 

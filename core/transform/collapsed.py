@@ -277,18 +277,20 @@ class _AxisCollapse:
 
     def _groups(self, index: Sequence[Affine], value: ValueId, behind: dict[int, int]) -> Groups:
         """The dimensions of an index that become one, in order; one of one element joins the dimension beside it."""
-        groups: list[tuple[int, ...]] = []
-        dims = self.shaped.tensors[value].dims
-        units = [
-            part == Affine(()) and self.shaped.sizes[size].fixed == 1 and value not in self.whole
-            for part, size in zip(index, dims, strict=True)
-        ]
+        groups: list[list[int]] = []
+        dims, joined = self.shaped.tensors[value].dims, set(behind.values())
+        has_one = False
+        """Whether every dimension of the last group has one element."""
         for dim, part in enumerate(index):
-            joins = part.axis() in behind.values() or units[dim]
-            after_units = bool(groups) and all(units[each] for each in groups[-1])
-            is_behind = bool(groups) and (joins or after_units)
-            groups = [*groups[:-1], (*groups[-1], dim)] if is_behind else [*groups, (dim,)]
-        return tuple(groups)
+            is_fixed = part == Affine(()) and value not in self.whole
+            is_unit = is_fixed and self.shaped.sizes[dims[dim]].fixed == 1
+            if groups and (is_unit or has_one or part.axis() in joined):
+                groups[-1].append(dim)
+                has_one = has_one and is_unit
+            else:
+                groups.append([dim])
+                has_one = is_unit
+        return tuple(map(tuple, groups))
 
     def _walked(self, index: Sequence[Affine], dims: Sequence[int], group: tuple[int, ...]) -> int:
         """The first dimension of a group that something walks, else the first of several elements, or the first."""

@@ -228,7 +228,7 @@ class Trees:
                 return ast.TensorStatement(word, reference(random), NOWHERE)
             case 4:
                 settings = self.settings(size) if random.random() < 0.5 else None
-                return ast.Routined(
+                return ast.Called(
                     reference(random, ("sgd", "step_2")), self.several(size), settings, NOWHERE
                 )
             case 5:

@@ -156,8 +156,6 @@ class _Occurrences:
                 yield from self._settings(called, node.settings)
             case ast.Called(component=component) if not isinstance(component, ast.Reference):
                 yield from self._tree(component, {})
-            case ast.Routined():
-                yield from self._settings(node.name.name, node.settings)
             case _:
                 pass
 

@@ -150,8 +150,8 @@ class _Definition(Terms):
                 self.statements(each.statements, inner)
             case ast.Condition():
                 self._condition(each, environment)
-            case ast.Routined():
-                self._routined(each, environment)
+            case ast.Called():
+                self._routine_called(each, environment)
             case ast.Returned():
                 for term in each.terms:
                     self.look(term, environment)
@@ -173,8 +173,10 @@ class _Definition(Terms):
                 known = environment.get(name, ())
                 environment[name] = known + tuple(e for e in entries if e not in known)
 
-    def _routined(self, each: ast.Routined, environment: Environment) -> None:
-        name, file = each.name.name, self.file
+    def _routine_called(self, each: ast.Called, environment: Environment) -> None:
+        routine, file = each.component, self.file
+        assert isinstance(routine, ast.Reference)
+        name = routine.name
         for term in each.arguments:
             self.look(term, environment)
         for setting in each.settings or ():
@@ -190,11 +192,11 @@ class _Definition(Terms):
             help_line = f"bind what it gives: `y = {each.span.text()}`"
             if len(help_line) > 80 or "\n" in help_line:
                 help_line = f"bind what it gives: `y = {name}(…)`"
-            labels = [Label(each.name.span, "called here")]
+            labels = [Label(routine.span, "called here")]
             labels += [Label(file.names[name], "defined here")] if name in file.names else []
-            self.refused.append(ModuleError("E0440", message, each.name.span, help_line, labels))
+            self.refused.append(ModuleError("E0440", message, routine.span, help_line, labels))
         else:
-            self.names.unknown_function(environment, name, each.name.span)
+            self.names.unknown_function(environment, name, routine.span)
 
     def _returns(self, statements: Sequence[ast.Statement]) -> None:
         """`return` is the last statement of a routine."""

@@ -315,10 +315,8 @@ def print_statement(statement: ast.Statement) -> str:
             text = f"if {print_term(statement.test)} {_statements(statement.statements)}"
             other = statement.otherwise
             return f"{text} else {_statements(other)}" if other else text
-        case ast.Routined():
-            pieces = [*_listed(statement.arguments), *_settings(statement.settings)]
-            given = "".join(each if isinstance(each, str) else print_term(*each) for each in pieces)
-            return f"{statement.name.name}({given})"
+        case ast.Called():
+            return print_term(statement)
         case ast.Returned():
             return f"return {', '.join(print_term(each) for each in statement.terms)}"
         case ast.Commented():

@@ -110,7 +110,7 @@ def _begins_with_call(part: Reader, context: Context, name: str) -> ast.Statemen
     arguments = listed(part, (")", ";"), lambda: read_term(part, context))
     settings = read_settings(part, context) if sign(part) == ";" else None
     closing(part, ")", bracket, "E0191", "`,`, `;` or `)`" if settings is None else "`,` or `)`")
-    return ast.Routined(reference, tuple(arguments), settings, part.span(start))
+    return ast.Called(reference, tuple(arguments), settings, part.span(start))
 
 
 def _of_tensor(part: Reader, name: str) -> ast.Statement:

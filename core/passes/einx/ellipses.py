@@ -30,25 +30,17 @@ Monomial = tuple[int, ...]
 
 
 @record
-class Repetitions:
-    """The number of repetitions of an ellipsis; ``because`` says what gives it. None: it stands for one axis."""
-
-    ellipsis: einx.Repetition
-    times: int | None
-    because: str
-
-
-@record
 class RepeatedForm:
     """A form without ellipses; ``sizes`` of its axes, each by the name that it has now.
 
+    ``counts`` are lines that say how often each ellipsis repeats, and what gives that.
     ``names`` has the repetitions of every axis as it was written, and how many ellipses are around it.
     """
 
     inputs: tuple[einx.Expression, ...]
     outputs: tuple[einx.Expression, ...]
     sizes: dict[str, einx.Parameter]
-    counts: tuple[Repetitions, ...]
+    counts: tuple[str, ...]
     names: dict[str, tuple[dict[tuple[int, ...], str], int]]
 
     def written(self) -> dict[str, int]:
@@ -316,12 +308,14 @@ class _Repetitions:
             )
             if axis == parameter.name and len(at) == len(self.counts.path(axis))
         }
-        shown: dict[int, Repetitions] = {}
+        shown: dict[int, str] = {}
         for number, ellipsis in self.counts.ellipses.items():
             times, because, _ = self.counts.known.get(
                 self.counts.find(number), (None, "it stands in compositions alone", None)
             )
-            shown.setdefault(self.counts.find(number), Repetitions(ellipsis, times, because))
+            many = "one axis" if times is None else f"{times} times"
+            line = f"{einx.item_text(ellipsis)} {many}: {because}"
+            shown.setdefault(self.counts.find(number), line)
         return RepeatedForm(inputs, outputs, sizes, tuple(shown.values()), self._written())
 
     def _written(self) -> dict[str, tuple[dict[tuple[int, ...], str], int]]:

@@ -85,7 +85,7 @@ def solve_sizes(
 
 def shape_of(expression: einx.Expression, sizes: Mapping[str, int]) -> Shape:
     """The shape of a tensor whose axes have these sizes."""
-    return tuple(_size(item, sizes) for item in _dimensions(expression.items))
+    return tuple(_size(item, sizes) for item in einx.unbracketed(expression.items))
 
 
 def _size(item: einx.Item, sizes: Mapping[str, int]) -> int:
@@ -173,7 +173,7 @@ class _System:
         """The dimensions of tensors whose shapes are known, and what they are made of."""
         tensors = zip(self.expressions, self.shapes, self.names, strict=False)
         for expression, shape, tensor in tensors:
-            pairs = zip(_dimensions(expression.items), shape or (), strict=False)
+            pairs = zip(einx.unbracketed(expression.items), shape or (), strict=False)
             for number, (item, size) in enumerate(pairs):
                 says = Origin(f"dimension {number} of {tensor}", item.span, "", None)
                 yield item, Known(size, False, None, says)
@@ -239,15 +239,6 @@ def _within(item: einx.Item) -> Iterator[einx.Item]:
         yield from _within(each)
 
 
-def _dimensions(items: Sequence[einx.Item]) -> Iterator[einx.Item]:
-    """The dimensions of a tensor, brackets aside."""
-    for item in items:
-        if isinstance(item, einx.Bracket):
-            yield from _dimensions(item.items)
-        else:
-            yield item
-
-
 def _named(scopes: Scopes) -> Iterator[tuple[int, str]]:
     for (_, name), var in scopes.names.items():
         yield var.number, "the axes of `...`" if name == einx.HIDDEN else f"axis {name}"
@@ -283,7 +274,7 @@ def _made(
             parts = [(1, _made(part, says, scopes, fresh, constraints)) for part in item.items]
             return weighted(parts, 0, says)
         case _:
-            inner = [each for part in einx.inside(item) for each in _dimensions((part,))]
+            inner = [each for part in einx.inside(item) for each in einx.unbracketed((part,))]
             dims = tuple(_made(each, says, scopes, fresh, constraints) for each in inner)
             whole = fresh(item.span.text())
             words = tuple(_word(each) for each in inner)

@@ -103,8 +103,8 @@ def strided_order(
 ) -> tuple[int, ...]:
     """The axes of an assignment in the order of ``loop_order``.
 
-    A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once. Of
-    one known row of few vectors each result takes what it has: then the array is read in the order of memory.
+    A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once. Where
+    that axis is known to be a few vectors, and is reduced alone, the array is read in the order of memory.
     """
     order = loop_order(node, accesses, machine)
     reduced = node.reduced_axes()

@@ -131,15 +131,15 @@ def _blocks(
 
 
 def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents:
-    """The extents of a program, where short sides of a result are known and have many terms: tiles then fit them.
+    """The extents of a program, none of a result small where it is a number, and a sum has many terms.
 
-    An extent that is not known is many, unless it is small.
+    Tiles then fit these extents. One that comes at run time counts as many terms, unless it is small.
     """
     many = machine.gpu().parts.instead_of_smaller
-    terms = [node.sizes[axis] for axis in node.reduced_axes()]
-    counts = [None if extents.is_small(n) else many for n in terms if extents.fixed(n) is None]
-    counts += [count for n in terms if (count := extents.fixed(n)) is not None]
-    if None in counts or prod(count or 0 for count in counts) < many:
+    summed = [node.sizes[axis] for axis in node.reduced_axes()]
+    counts = {n: extents.fixed(n) for n in summed}
+    is_short = any(count is None and extents.is_small(n) for n, count in counts.items())
+    if is_short or prod(many if (c := counts[n]) is None else c for n in summed) < many:
         return extents
     known = {node.sizes[axis] for axis in node.output_axes()}
     sides = {n for n in known if (extents.fixed(n) or 0) > 1}
