@@ -86,8 +86,7 @@ def sum_of_products(shaped: Shaped, value: int) -> tuple[MatrixLoops, int] | str
 
     A reason where a unit cannot compute it.
     """
-    node = shaped.nodes[value]
-    assert isinstance(node, Assignment)
+    node = shaped.assignment(value)
     if node.acc != "+" or node.base is not None or node.guards:
         return "it is no plain sum"
     loops = _loops(node)
@@ -100,8 +99,7 @@ def sum_of_products(shaped: Shaped, value: int) -> tuple[MatrixLoops, int] | str
         if isinstance(matched, str):
             return matched
         axes = matched
-    factors = shaped.nodes[product]
-    assert isinstance(factors, Assignment)
+    factors = shaped.assignment(product)
     problem = _problem(shaped, factors, axes, loops)
     return problem or (loops, product)
 
@@ -133,8 +131,7 @@ def _loops(node: Assignment) -> MatrixLoops | str:
 
 def _axes_of_product(shaped: Shaped, value: int, product: int) -> dict[int, int] | str:
     """The axis of a sum that each axis of the product that it reads is, or why it reads no product."""
-    node, factors = shaped.nodes[value], shaped.nodes[product]
-    assert isinstance(node, Assignment)
+    node, factors = shaped.assignment(value), shaped.nodes[product]
     if not isinstance(factors, Assignment) or factors.acc is not None or factors.base is not None:
         return "what it adds is no product"
     read = node.reads[0]

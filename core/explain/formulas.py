@@ -176,8 +176,7 @@ class Formulas:
 
     def _item(self, value: int) -> Item:
         """The letters of the axes of a value, as they are written."""
-        node = self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
+        node = self.shaped.assignment(value)
         letters: dict[int, str] = {}
         names = written_names(node.axes, node.text)
         for axis, (each, name) in enumerate(zip(node.axes, names, strict=True)):

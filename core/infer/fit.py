@@ -108,14 +108,7 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
         help_line = "the stride must divide the axis exactly: pad (`=`), crop, or change the stride or the window"
         raise ShapeError("E0517", message, derived.span, help_line)
     if extent < derived.least and derived.padding is None:
-        message = f"`{text}`: {extent} elements would be left for {name}, which has at least {derived.least}"
-        whole = [(c, size) for c, size in derived.whole.steps() if c > 0]
-        if len(whole) == 1 and whole[0][0] == divisor == 1:
-            among, total = whole[0][1], extents[whole[0][1]] or 0
-            whole_text = _written(shaped.sizes[among].name, text) or "the whole"
-            message += f": {whole_text} is {total}, the others {total - extent}"
-        help_line = "make the axis longer, or the parts or the window smaller"
-        raise ShapeError("E0518", message, derived.span, help_line)
+        raise _nothing_left(shaped, derived, extent, extents)
     if extent < least_positions(derived, extents):
         raise _misfit(derived, extents)
     if extent >= LARGEST_EXTENT:
@@ -125,6 +118,23 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
     if known is not None and known != extent:
         raise _contradiction(shaped, derived, extent, known)
     extents[derived.size] = extent
+
+
+def _nothing_left(
+    shaped: Shaped, derived: Derivation, extent: int, extents: Sequence[int | None]
+) -> ShapeError:
+    """The refusal of an axis that is left less than it has at least."""
+    name, text = shaped.sizes[derived.size].name, derived.span.text()
+    message = (
+        f"`{text}`: {extent} elements would be left for {name}, which has at least {derived.least}"
+    )
+    whole = [(c, size) for c, size in derived.whole.steps() if c > 0]
+    if len(whole) == 1 and whole[0][0] == derived.divisor.number == 1:
+        among, total = whole[0][1], extents[whole[0][1]] or 0
+        whole_text = _written(shaped.sizes[among].name, text) or "the whole"
+        message += f": {whole_text} is {total}, the others {total - extent}"
+    help_line = "make the axis longer, or the parts or the window smaller"
+    return ShapeError("E0518", message, derived.span, help_line)
 
 
 def _contradiction(shaped: Shaped, derived: Derivation, extent: int, known: int) -> ShapeError:

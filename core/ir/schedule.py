@@ -409,8 +409,7 @@ class Scheduled:
 
     def assigned(self, value: int) -> tuple[Assignment, Nest]:
         """The assignment that computes a value, and its nest."""
-        node, nest = self.shaped.nodes[value], self.nests[value]
-        assert isinstance(node, Assignment)
+        node, nest = self.shaped.assignment(value), self.nests[value]
         assert nest is not None
         return node, nest
 

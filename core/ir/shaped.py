@@ -217,6 +217,10 @@ class Assignment:
         assert self.scalar.dtype is not None
         return accumulator(self.acc or "", self.scalar.dtype)
 
+    def schedule_span(self) -> Span:
+        """The place of the schedule that is written, else of the assignment."""
+        return self.span if self.schedule is None else self.schedule.span
+
     def operand(self, read: int) -> int:
         """The written operand that a read delivers: constants are operands, but no reads."""
         return self.operands[read] if self.operands else read
@@ -338,6 +342,12 @@ class Shaped:
     def numbered(self) -> Iterator[tuple[ValueId, Node]]:
         """Every value with its node, in order."""
         return ((ValueId(number), node) for number, node in enumerate(self.nodes))
+
+    def assignment(self, value: int) -> Assignment:
+        """The assignment that computes a value."""
+        node = self.nodes[value]
+        assert isinstance(node, Assignment)
+        return node
 
     def last(self) -> list[ValueId]:
         """The last value in the memory of each: an assignment with a base takes the place of that one."""

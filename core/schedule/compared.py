@@ -139,8 +139,7 @@ def _reordered(scheduled: Scheduled, analysis: Analysis) -> Iterator[tuple[Nest 
     ends, blocks = analysis.tilings.ends, (None, analysis.machine.tiles.lanes)
     roots = [value for value in scheduled.whole() if ends[value] is None]
     for block, value in product(blocks, roots):
-        node = analysis.shaped.nodes[value]
-        assert isinstance(node, Assignment)
+        node = analysis.shaped.assignment(value)
         last = node.target[-1].axis() if node.target else None
         factors: list[tuple[int, ...]] = [()] * len(node.axes)
         if block is not None and last is not None:
@@ -183,8 +182,7 @@ def _analysis(scheduled: Scheduled) -> Analysis | None:
 
 
 def _priced(analysis: Analysis, value: int, tile: Tiling) -> Priced:
-    node = analysis.shaped.nodes[value]
-    assert isinstance(node, Assignment)
+    node = analysis.shaped.assignment(value)
     best: dict[object, tuple[Tiling, Price]] = {}
     for each, price in tile.among:
         best.setdefault((each.rows, each.lanes, each.factors), (each, price))
@@ -199,8 +197,7 @@ def _priced(analysis: Analysis, value: int, tile: Tiling) -> Priced:
 
 
 def _candidate(analysis: Analysis, value: int, tile: Tiling, price: Price) -> PricedTile:
-    node, nest = analysis.shaped.nodes[value], _nests_with(analysis, value, tile)[value]
-    assert isinstance(node, Assignment)
+    node, nest = analysis.shaped.assignment(value), _nests_with(analysis, value, tile)[value]
     assert nest is not None
     names = ["multiply-adds", "loads", "chains of additions"]
     names += [f"lines into L{n}" for n in range(1, len(price.at_once[0]) - len(names) + 1)]

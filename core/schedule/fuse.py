@@ -90,8 +90,7 @@ class Provenance:
 
     def _dims_of(self, value: int, axis: int) -> list[tuple[int, int]]:
         """The dimensions that an axis walks directly: of what is read, and of what is made."""
-        node = self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
+        node = self.shaped.assignment(value)
         dims = [(value, d) for d, index in enumerate(node.target) if index.axis() == axis]
         for read in node.reads:
             dims += [(read.value, d) for d, index in enumerate(read.index) if index.axis() == axis]
@@ -132,9 +131,7 @@ def axis_pairs(provenance: Provenance, reader: int, read: Read, axes: set[int]) 
         ScheduleError: E0322 (a reduced axis could be two loops of the reader, or two could be one).
     """
     shaped = provenance.shaped
-    producer, node = shaped.nodes[read.value], shaped.nodes[reader]
-    assert isinstance(producer, Assignment)
-    assert isinstance(node, Assignment)
+    producer, node = shaped.assignment(read.value), shaped.assignment(reader)
     plain = mapping(producer, read)
     pairs = {inner: outer for inner, outer in plain.items() if outer in axes}
     free = axes - set(plain.values())
@@ -167,12 +164,6 @@ def _ambiguous(
     )
 
 
-def _assignment(shaped: Shaped, value: int) -> Assignment:
-    node = shaped.nodes[value]
-    assert isinstance(node, Assignment)
-    return node
-
-
 def nested(
     shaped: Shaped, nests: tuple[Nest | None, ...], provenance: Provenance, machine: Machine
 ) -> Scheduled:
@@ -184,7 +175,7 @@ def nested(
     live = live_values(shaped)
     fusions: list[tuple[Fusion | None, ...]] = [()] * len(shaped.nodes)
     for value in sorted(live, reverse=True):
-        reads = range(len(_assignment(shaped, value).reads))
+        reads = range(len(shaped.assignment(value).reads))
         fusions[value] = tuple(_fusion(provenance, nests, value, number) for number in reads)
     return Scheduled(shaped, nests, tuple(fusions), (), machine)
 
@@ -193,7 +184,7 @@ def _fusion(
     provenance: Provenance, nests: Sequence[Nest | None], value: int, number: int
 ) -> Fusion | None:
     """The loops that a read of an assignment shares with its producer; None where nothing is computed for it."""
-    node, nest = _assignment(provenance.shaped, value), nests[value]
+    node, nest = provenance.shaped.assignment(value), nests[value]
     assert nest is not None
     read, site = node.reads[number], nest.sites[number]
     producer = nests[read.value]
@@ -220,9 +211,7 @@ def fuse(
         ScheduleError: E0320 (different splits), E0321 (another relative order), E0322 (two candidates).
     """
     shaped = provenance.shaped
-    producer, node = shaped.nodes[read.value], shaped.nodes[reader]
-    assert isinstance(producer, Assignment)
-    assert isinstance(node, Assignment)
+    producer, node = shaped.assignment(read.value), shaped.assignment(reader)
     prefix = nest.order[:depth]
     pairs = axis_pairs(provenance, reader, read, {loop.axis for loop in prefix})
     loops: dict[Loop, Loop] = {}
@@ -260,9 +249,9 @@ def _check_splits(
         "E0320",
         f"{unscheduled(producer)} is staged under loops of axis {node.axes[outer_axis].name}, {outside}, "
         f"but {inside}{_origin(producer)}",
-        producer.schedule.span if producer.schedule is not None else producer.span,
+        producer.schedule_span(),
         f"loops fuse only with the same split: {legal} there",
-        [Label(node.schedule.span if node.schedule is not None else node.span, "staged by this")],
+        [Label(node.schedule_span(), "staged by this")],
     )
 
 
@@ -290,7 +279,7 @@ def _check_order(
         "E0321",
         f"{unscheduled(producer)} is staged under the loops {names} of {unscheduled(node)}, "
         f"but orders them {order}{_origin(producer)}",
-        producer.schedule.span if producer.schedule is not None else producer.span,
+        producer.schedule_span(),
         f"fused loops keep their order: {legal}",
-        [Label(node.schedule.span if node.schedule is not None else node.span, "staged by this")],
+        [Label(node.schedule_span(), "staged by this")],
     )

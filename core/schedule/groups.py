@@ -79,7 +79,7 @@ class Kernels:
         after = max((self.computed.get(reader, -1) for reader in readers), default=-1)
         self.nests[value] = nest
         # The results of parts of a reduction are combined after all loops.
-        alone |= bool(parted(self._node(value), nest))
+        alone |= bool(parted(self.shaped.assignment(value), nest))
         if not whole:
             self.computed[value] = after
             return Root(value, value, 0)
@@ -153,13 +153,13 @@ class Kernels:
 
     def _most(self, value: int) -> int:
         """The number of leading loops that a root could share: those over axes that each walk a dimension of it."""
-        axes = self._node(value).disjoint_axes()
+        axes = self.shaped.assignment(value).disjoint_axes()
         order = self.nests[value].order
         return next((n for n, loop in enumerate(order) if loop.axis not in axes), len(order))
 
     def _common(self, value: int, other: int) -> int:
         """The number of leading loops that are the same in two roots."""
-        node, other_node = self._node(value), self._node(other)
+        node, other_node = self.shaped.assignment(value), self.shaped.assignment(other)
         nest, other_nest = self.nests[value], self.nests[other]
         if node.base is not None or other_node.base is not None:
             return 0
@@ -180,7 +180,7 @@ class Kernels:
 
     def _is_same(self, value: int, axis: int, other: int, other_axis: int) -> bool:
         """Whether two axes walk one dimension into different elements, and are split alike."""
-        value_node, node = self._node(value), self._node(other)
+        value_node, node = self.shaped.assignment(value), self.shaped.assignment(other)
         return (
             value_node.sizes[axis] == node.sizes[other_axis]
             and self.nests[value].factors[axis] == self.nests[other].factors[other_axis]
@@ -191,11 +191,6 @@ class Kernels:
 
     def _origins(self, value: int, axis: int) -> Sources:
         return self.provenance.origins(value, axis)
-
-    def _node(self, value: int) -> Assignment:
-        node = self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
-        return node
 
 
 class _StagedValues:

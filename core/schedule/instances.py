@@ -60,8 +60,7 @@ class Computations:
         if self.again <= limit:
             return
         most, count = max(self.count.items(), key=lambda each: (each[1], -each[0]))
-        node = self.shaped.nodes[most]
-        assert isinstance(node, Assignment)
+        node = self.shaped.assignment(most)
         raise MeaningError(
             "E0251",
             f"schedules have expressions computed again more than {limit:,} times, "

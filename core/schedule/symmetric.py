@@ -76,7 +76,7 @@ def _ends(
     shaped: Shaped, inlining: Inlining, value: int, axes: tuple[int, int]
 ) -> Iterator[tuple[int, tuple[int, int]]]:
     """A reduction, and the pointwise work on its elements, each with the dimensions that two of its axes walk."""
-    node, end = _assignment(shaped, value), value
+    node, end = shaped.assignment(value), value
     for _ in range(MOST):
         walked = [index.axis() for index in node.target]
         if not {*axes} <= {*walked}:
@@ -86,7 +86,7 @@ def _ends(
         if inlining.sole[end] is None:
             return
         ((end, read),) = inlining.all_reads[end]
-        node = _assignment(shaped, end)
+        node = shaped.assignment(end)
         one, other = (read.index[dim].axis() for dim in dims)
         if node.acc is not None or one is None or other is None:
             return
@@ -117,7 +117,7 @@ def _pays(
     The values ``inside`` compute the elements of ``value``; the extents of all of them must be known.
     """
     tensor, terms = shaped.tensors[value], 1
-    for node in (_assignment(shaped, each) for each in inside):
+    for node in (shaped.assignment(each) for each in inside):
         extents = [shaped.sizes[size].fixed for size in node.sizes]
         if None in extents:
             return False
@@ -189,9 +189,3 @@ def _scalar(scalar: Scalar, reads: Sequence[Hashable], place: Mapping[int, Affin
             return scalar.primitive, scalar.dtype, tuple(parts)
         case _:
             raise AssertionError(scalar)
-
-
-def _assignment(shaped: Shaped, value: int) -> Assignment:
-    node = shaped.nodes[value]
-    assert isinstance(node, Assignment)
-    return node

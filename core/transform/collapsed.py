@@ -121,7 +121,7 @@ class _Pairs:
         self.extents = extents
         self.machine = machine
         self.computed = {v for v, n in shaped.numbered() if isinstance(n, Assignment)}
-        self.pairs = {v: set(self._alike(self._node(v))) for v in sorted(self.computed)}
+        self.pairs = {v: set(self._alike(self.shaped.assignment(v))) for v in sorted(self.computed)}
         whole = fixed_values(shaped)
         self.held = {
             (value, dim)
@@ -130,11 +130,6 @@ class _Pairs:
         }
         while self._left_out():
             pass
-
-    def _node(self, value: ValueId) -> Assignment:
-        node = self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
-        return node
 
     def _alike(self, node: Assignment) -> Iterator[Pair]:
         """The pairs of axes that stand side by side wherever one of them stands, and nowhere alone."""
@@ -171,7 +166,7 @@ class _Pairs:
         """Take away what somebody does not walk so; whether anything was."""
         before = len(self.held) + sum(map(len, self.pairs.values()))
         for value in sorted(self.computed):
-            node, pairs = self._node(value), self.pairs[value]
+            node, pairs = self.shaped.assignment(value), self.pairs[value]
             touched = [(value, node.target), *((read.value, read.index) for read in node.reads)]
             for other, index in touched:
                 for dim, pair in enumerate(_adjacent(index)):

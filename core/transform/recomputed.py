@@ -81,8 +81,7 @@ def _axes(read: Read) -> set[int]:
 
 def _meets_once(shaped: Shaped, reader: int, read: Read) -> bool:
     """Whether a reader meets each element in one iteration, by axes that are its own."""
-    node = shaped.nodes[reader]
-    assert isinstance(node, Assignment)
+    node = shaped.assignment(reader)
     axes = [index.axis() for index in read.index if index != Affine(())]
     return (
         node.schedule is None

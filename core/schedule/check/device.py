@@ -26,7 +26,6 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import DeviceLimits
-from ilang.core.source import Span
 
 
 def check_device(scheduled: Scheduled, device: DeviceLimits) -> None:
@@ -38,8 +37,10 @@ def check_device(scheduled: Scheduled, device: DeviceLimits) -> None:
     """
     for group in scheduled.groups:
         for instance in group.plan.instances:
-            nest, node = scheduled.nests[instance.value], scheduled.shaped.nodes[instance.value]
-            assert isinstance(node, Assignment)
+            nest, node = (
+                scheduled.nests[instance.value],
+                scheduled.shaped.assignment(instance.value),
+            )
             if nest is None or not nest.asked:
                 continue
             loops = list(_opened(scheduled, instance, nest))
@@ -53,8 +54,7 @@ Asking = tuple[str, Role, int | None]
 
 def _opened(scheduled: Scheduled, instance: Instance, nest: Nest) -> Iterator[Asking]:
     """The loops that an instance opens by itself."""
-    node = scheduled.shaped.nodes[instance.value]
-    assert isinstance(node, Assignment)
+    node = scheduled.shaped.assignment(instance.value)
     for position, loop in enumerate(nest.order):
         if loop in instance.home:
             continue
@@ -73,7 +73,7 @@ def _check_threads(node: Assignment, nest: Nest, loops: list[Asking], device: De
                 "E0325",
                 f"loop {name} of {unscheduled(node)} is dimension {role} of a block that has others, "
                 "but how often it runs is known only at run time",
-                _span(node),
+                node.schedule_span(),
                 f"split its axis and give {role} to the inner part",
             )
         if role == "tz" and count is not None and device.most_deep_threads < count:
@@ -81,7 +81,7 @@ def _check_threads(node: Assignment, nest: Nest, loops: list[Asking], device: De
                 "E0332",
                 f"{unscheduled(node)} asks for {count:,} threads of a block along z ({count} of {name}), "
                 f"and a block has {device.most_deep_threads:,} there at most",
-                _span(node),
+                node.schedule_span(),
                 "give the loop the role tx or ty, or take a smaller part",
             )
     known = [(name, count) for name, role, count in loops if count is not None and role != "l"]
@@ -96,7 +96,7 @@ def _check_threads(node: Assignment, nest: Nest, loops: list[Asking], device: De
         "E0332",
         f"{unscheduled(node)} asks for {threads:,} threads in a block ({product}), "
         f"and a block has {device.most_block_threads:,} at most{how}",
-        _span(node),
+        node.schedule_span(),
         "take a smaller part, or let threads run some of the loops one iteration after the other",
     )
 
@@ -111,10 +111,6 @@ def _check_grid(node: Assignment, loops: list[Asking], device: DeviceLimits) -> 
                 "E0334",
                 f"loop {name} of {unscheduled(node)} asks for {count:,} blocks along {role}, "
                 f"and a grid has {most:,} there at most",
-                _span(node),
+                node.schedule_span(),
                 other,
             )
-
-
-def _span(node: Assignment) -> Span:
-    return node.schedule.span if node.schedule is not None else node.span

@@ -24,7 +24,6 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.schedule.readers import compared, parted_values, sources, staged_values
-from ilang.core.source import Span
 
 
 def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
@@ -55,7 +54,7 @@ def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
                 "E0331",
                 f"digit {node.operand(number)} of {unscheduled(node)} stages an input "
                 "that is read at indices that are looked up",
-                _span(node),
+                node.schedule_span(),
                 "leave the digit out: which elements are read is known only when they are",
             )
         if (
@@ -68,7 +67,7 @@ def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
             "E0327",
             f"digit {node.operand(number)} of {unscheduled(node)} stages {unscheduled(producer)}, "
             "which is made in several steps",
-            _span(node),
+            node.schedule_span(),
             "leave the digit out: what is made in several steps is computed whole, before",
             [Label(producer.span, "made here")],
         )
@@ -84,7 +83,7 @@ def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: Role) -> Non
                     "E0325",
                     f"loop {name} of {unscheduled(node)} is unrolled, "
                     "but how often it runs is known only at run time",
-                    _span(node),
+                    node.schedule_span(),
                     f"split axis {name} and unroll the inner part, or leave the role out",
                 )
         case "p" | "x" | "y" | "z":
@@ -94,7 +93,7 @@ def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: Role) -> Non
                     "E0326",
                     f"loop {name} of {unscheduled(node)} is {manner}, "
                     "but its iterations meet in the same elements",
-                    _span(node),
+                    node.schedule_span(),
                     "give the role to a loop over an axis of the output, or p to the outermost reduced loops of what "
                     "is stored whole and nothing stages, or leave it out",
                 )
@@ -141,7 +140,7 @@ def _check_registers(
                 "E0325",
                 f"input {digit} of {unscheduled(node)} stands in registers, but keeps "
                 f"{extent_name(shaped.sizes, extent)} elements, known only at run time",
-                _span(node),
+                node.schedule_span(),
                 f"split its axes and stage it inside the outer loops, or leave out `{digit}:r`",
             )
 
@@ -164,18 +163,12 @@ def check_equalities(shaped: Shaped, counts: Mapping[int, int]) -> None:
         once = {v for v in common if counts.get(v, 0) < 2}
         hidden = set().union(*(sources(shaped, v) for v in once)) - once
         for value in sorted(v for v in common - hidden if counts.get(v, 0) >= 2):
-            source = shaped.nodes[value]
-            assert isinstance(source, Assignment)
+            source = shaped.assignment(value)
             raise ScheduleError(
                 "E0324",
                 f"{unscheduled(node)} compares {unscheduled(source)} with a reduction of itself, "
                 f"but the schedule computes it {counts[value]} times, perhaps with other roundings",
-                _span(node),
+                node.schedule_span(),
                 "compute it once: leave out the digits that stage it",
                 [Label(source.span, f"computed {counts[value]} times")],
             )
-
-
-def _span(node: Assignment) -> Span:
-    """The schedule of an assignment, or all of it."""
-    return node.schedule.span if node.schedule is not None else node.span

@@ -49,7 +49,7 @@ def parallel(instances: Instances, partial: int, other: int, loop: Loop) -> Sche
         f"loop {name} of {unscheduled(owner)} is parallel, and {unscheduled(node)}, staged inside, "
         "is carried from one iteration of it to the next"
     )
-    written = owner.schedule.span if owner.schedule is not None else owner.span
+    written = owner.schedule_span()
     labels = [Label(node.span, "staged here")]
     help_line = f"leave out the role p of loop {name}"
     return ScheduleError("E0329", message, written, help_line, labels)

@@ -21,7 +21,6 @@ from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import DeviceLimits, MatrixUnit
 from ilang.core.matrix_unit import MatrixLoops, sum_of_products
 from ilang.core.schedule.choose.terms import RUN
-from ilang.core.source import Span
 
 EXAMPLE = (
     "+ijk~ij | i:2:16,j:2:16,k:32 | i j k k' i' j' i'' j'' 0 | i:p,j:p,i':t,j':t,i'':m,j'':m,k':m"
@@ -41,7 +40,7 @@ def check_units(shaped: Shaped) -> None:
                 raise ScheduleError(
                     "E0337",
                     f"{unscheduled(node)} cannot be a matrix unit's: {matched}",
-                    _span(node),
+                    node.schedule_span(),
                     f"a matrix unit has sums of products, as `ik*kj~ijk >> {EXAMPLE}`; or leave out its roles",
                 )
 
@@ -99,7 +98,7 @@ def _check_around(
     else:
         return
     message = f"{unscheduled(node)} cannot be a matrix unit's: {problem}"
-    raise ScheduleError("E0337", message, _span(node), help_line)
+    raise ScheduleError("E0337", message, node.schedule_span(), help_line)
 
 
 def _is_held(held: Accumulation | None, loops: MatrixLoops) -> bool:
@@ -131,7 +130,7 @@ def _check_extents(
                 "E0338",
                 f"loop {name} of {unscheduled(node)} gives a matrix unit {asked} {noun}, "
                 f"and it has a multiple of {count}",
-                _span(node),
+                node.schedule_span(),
                 f"let the innermost part of {axis} have so many iterations, or leave out its roles",
             )
     threads = [extents[loop] for n, loop in enumerate(nest.order) if nest.role(n) == "t"]
@@ -139,10 +138,6 @@ def _check_extents(
         raise ScheduleError(
             "E0337",
             f"{unscheduled(node)} cannot be a matrix unit's: how many warps it has is known only at run time",
-            _span(node),
+            node.schedule_span(),
             "give the role t to parts of known extents",
         )
-
-
-def _span(node: Assignment) -> Span:
-    return node.schedule.span if node.schedule is not None else node.span

@@ -402,10 +402,10 @@ def _by_position(node: Assignment, nest: Nest, shared: Container[Loop]) -> Nest:
     axes = node.disjoint_axes()
     roles: list[Role] = []
     for position, loop in enumerate(nest.order):
-        free = loop.part and loop.axis in axes and loop not in shared
-        stands: Role = "u" if free else ""
-        stands = "t" if stands and loop.part == 1 else stands
-        roles.append(nest.role(position) or stands)
+        role = nest.role(position)
+        if not role and loop.part and loop.axis in axes and loop not in shared:
+            role = "t" if loop.part == 1 else "u"
+        roles.append(role)
     if "t" not in roles:
         return nest
     return replace(nest, roles=tuple(roles), asked="position")

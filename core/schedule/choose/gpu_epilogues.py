@@ -75,8 +75,7 @@ def _end(
         if read.value not in ends:
             return False
         contraction, axes = end_after(shaped, ends[read.value], read)
-        of = shaped.nodes[contraction]
-        assert isinstance(of, Assignment)
+        of = shaped.assignment(contraction)
         return [axes.get(axis) for axis in of.output_axes()] == list(node.output_axes())
 
     tail = tail_of(shaped, readers, node, is_end)

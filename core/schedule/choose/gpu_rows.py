@@ -136,8 +136,7 @@ class _Finder:
         """The lanes of the rows of a kernel; None where registers cannot keep what passes need."""
         columns = dict[int, int | None]()
         for value, each in members.items():
-            node, inner = self.shaped.nodes[value], each.order[len(each.rows) :]
-            assert isinstance(node, Assignment)
+            node, inner = self.shaped.assignment(value), each.order[len(each.rows) :]
             if inner:
                 columns[value] = (
                     self.extents.fixed(node.sizes[inner[0]]) if len(inner) == 1 else None
@@ -148,8 +147,7 @@ class _Finder:
         (extent,) = extents
         assert extent is not None
         root = next(iter(members.values()))
-        node = self.shaped.nodes[root.root]
-        assert isinstance(node, Assignment)
+        node = self.shaped.assignment(root.root)
         known = [self.extents.fixed(node.sizes[axis]) for axis in root.rows]
         rows = None if None in known else prod(count or 0 for count in known)
         combined = sum(map(self._is_row, members))
@@ -175,8 +173,7 @@ class _Finder:
             member = self._member(value, members, kept=kept)
             if member is not None:
                 members[value] = member
-                producer = self.shaped.nodes[value]
-                assert isinstance(producer, Assignment)
+                producer = self.shaped.assignment(value)
                 todo |= {read.value for read in producer.reads}
         is_gained = any(self._is_row(value) for value in members if value != root)
         return members if is_gained else {}

@@ -131,9 +131,9 @@ def _blocks(
 
 
 def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents:
-    """The extents of a program, none of a result small where it is a number, and a sum has many terms.
+    """The extents of a program; of a sum of many terms no known extent of the result is small, so that tiles fit it.
 
-    Tiles then fit these extents. One that comes at run time counts as many terms, unless it is small.
+    An extent that comes at run time counts as many terms, unless it is small.
     """
     many = machine.gpu().parts.instead_of_smaller
     summed = [node.sizes[axis] for axis in node.reduced_axes()]

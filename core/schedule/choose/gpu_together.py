@@ -55,9 +55,9 @@ class TogetherKernels:
 
     def _is_same(self, value: int, root: int, walk: Walk) -> bool:
         """Whether each thread of a root reads the element alone of a value that it has written before."""
-        if root not in self.by_element or self._node(root).acc is not None:
+        if root not in self.by_element or self.shaped.assignment(root).acc is not None:
             return False
-        node, reader = self._node(value), self._node(root)
+        node, reader = self.shaped.assignment(value), self.shaped.assignment(root)
         axes = {part.axis(): axis for part, axis in zip(node.target, walk, strict=True)}
         loops, others = self._loops(value), self._loops(root)
         return [axes[loop] for loop in loops] == others and all(
@@ -66,7 +66,7 @@ class TogetherKernels:
 
     def _is_by_element(self, value: int) -> bool:
         """Whether a thread computes an element of a value, and that alone: no loop is split, or has another role."""
-        node, nest, loops = self._node(value), self._nest(value), self._loops(value)
+        node, nest, loops = self.shaped.assignment(value), self._nest(value), self._loops(value)
         outer = [loop.axis for loop in nest.order[: len(loops)]]
         roles = ["p"] * len(loops) + [""] * (len(nest.order) - len(loops))
         return (
@@ -83,16 +83,18 @@ class TogetherKernels:
 
     def _loops(self, value: int) -> list[int]:
         """The axes of a value's loops over its elements, in order."""
-        axes = self._node(value).disjoint_axes()
+        axes = self.shaped.assignment(value).disjoint_axes()
         return [loop.axis for loop in self._nest(value).order if loop.axis in axes]
 
     def _walks(self, root: int) -> Iterator[tuple[int, Walk]]:
         """The stored values that a root reads, maybe by way of what it computes in its loops, and how."""
-        todo: list[tuple[int, Walk]] = [(root, tuple(range(len(self._node(root).axes))))]
+        todo: list[tuple[int, Walk]] = [
+            (root, tuple(range(len(self.shaped.assignment(root).axes))))
+        ]
         seen = set(todo)
         while todo:
             value, known = todo.pop()
-            node, nest = self._node(value), self._nest(value)
+            node, nest = self.shaped.assignment(value), self._nest(value)
             others = [ValueId(each.source) for each in node.lookups()]
             for other in others if node.base is None else [*others, node.base]:
                 yield from self._read(other, ())
@@ -117,13 +119,8 @@ class TogetherKernels:
         """A read of a stored value, if it is one; that of a view walks its dimensions otherwise."""
         owner = self.shaped.owner(value)
         if owner in self.whole:
-            rank = len(self._node(owner).target)
+            rank = len(self.shaped.assignment(owner).target)
             yield owner, walk if owner == value and len(walk) == rank else (None,) * rank
-
-    def _node(self, value: int) -> Assignment:
-        node = self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
-        return node
 
     def _nest(self, value: int) -> Nest:
         nest = self.nests[value]

@@ -55,8 +55,7 @@ def _sole_reader(
     if len(reads) != 1 or kept:
         return None
     reader, read = reads[0]
-    node = shaped.nodes[reader]
-    assert isinstance(node, Assignment)
+    node = shaped.assignment(reader)
     return node, read
 
 

@@ -126,8 +126,7 @@ class _ChoiceRecord:
 
     def _stages(self, reader: int, read: Read, site: int | None) -> bool:
         """Whether the written nest of a reader has a read at a site; None: it reads a value that is computed whole."""
-        node, written = self.analysis.shaped.nodes[reader], self.analysis.written[reader]
-        assert isinstance(node, Assignment)
+        node, written = self.analysis.shaped.assignment(reader), self.analysis.written[reader]
         assert written is not None
         wanted = self._placed(reader, read, written, site)
         return all(
@@ -138,8 +137,7 @@ class _ChoiceRecord:
 
     def _place(self, reader: int, read: Read, depth: int | None) -> None:
         """Stage a read of an assignment whose nest is chosen, or compute it whole."""
-        node, nest = self.analysis.shaped.nodes[reader], self.known.nest(reader)
-        assert isinstance(node, Assignment)
+        node, nest = self.analysis.shaped.assignment(reader), self.known.nest(reader)
         placed = self._placed(reader, read, nest, depth)
         self.known.nests[reader] = _with_places(
             nest,

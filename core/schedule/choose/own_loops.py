@@ -62,8 +62,7 @@ def packed_rows(analysis: Analysis, value: int, nest: Nest) -> TileAxes | None:
     tile = analysis.tilings.tiles[value]
     if tile is None or nest.written or nest.order != tile.order():
         return None
-    node, sizes = analysis.shaped.nodes[value], analysis.shaped.sizes
-    assert isinstance(node, Assignment)
+    node, sizes = analysis.shaped.assignment(value), analysis.shaped.sizes
     extents = {axis: sizes[node.sizes[axis]].fixed for axis in node.output_axes()}
     lengths = {axis: extent for axis, extent in extents.items() if extent is not None}
     many = analysis.machine.tiles.many_lanes

@@ -162,11 +162,9 @@ def _is_reduced(
     readers = inlining.all_reads[value]
     if len(readers) < 2 or value in inlining.kept or axis is None:
         return False
-    producer = shaped.nodes[value]
-    assert isinstance(producer, Assignment)
+    producer = shaped.assignment(value)
     for reader, read in readers:
-        node = shaped.nodes[reader]
-        assert isinstance(node, Assignment)
+        node = shaped.assignment(reader)
         is_tiled = tilings.tiles[reader] is not None
         if not is_tiled and mapping(producer, read).get(axis) in node.reduced_axes():
             return True
@@ -182,8 +180,7 @@ def _reached(shaped: Shaped, tilings: Tilings, value: int) -> list[tuple[int, di
     todo = [(value, {axis: axis for axis in range(len(node.axes))})]
     while todo:
         above, pairs = todo.pop()
-        reader = shaped.nodes[above]
-        assert isinstance(reader, Assignment)
+        reader = shaped.assignment(above)
         for read in dict.fromkeys(reader.reads):
             producer = shaped.nodes[read.value]
             if not isinstance(producer, Assignment):

@@ -74,7 +74,6 @@ def _may_share(analysis: Analysis, known: ChosenNests, value: int) -> bool:
 
 def _is_worth(analysis: Analysis, reader: int, nest: Nest, depth: int) -> bool:
     """Whether loops around a place are of more than a few iterations."""
-    node = analysis.shaped.nodes[reader]
-    assert isinstance(node, Assignment)
+    node = analysis.shaped.assignment(reader)
     sizes = (node.sizes[loop.axis] for loop in nest.order[:depth])
     return any(not analysis.extents.is_small(size) for size in sizes)

@@ -120,8 +120,7 @@ def adopted(analysis: Analysis, known: ChosenNests, value: int, nest: Nest) -> I
     Raises:
         ScheduleError: E0322 (an axis could be two loops of the reader).
     """
-    node = analysis.shaped.nodes[value]
-    assert isinstance(node, Assignment)
+    node = analysis.shaped.assignment(value)
     taking = set(known.staged)
     for number, read in enumerate(node.reads):
         producer, site = analysis.shaped.nodes[read.value], nest.staged(number)

@@ -198,7 +198,6 @@ def _end(
 
 def end_after(shaped: Shaped, end: End, tail: Read) -> End:
     """An end of what is read, with the axes of its reader."""
-    producer = shaped.nodes[tail.value]
-    assert isinstance(producer, Assignment)
+    producer = shaped.assignment(tail.value)
     names = mapping(producer, tail)
     return end[0], {at_end: names[at] for at_end, at in end[1].items() if at in names}

@@ -118,8 +118,7 @@ class Worth:
         unit, users = MULTIPROCESSORS[-1], self.copying.users
         again = 0.0
         for value in self._products(matrices):
-            node = self.shaped.nodes[value]
-            assert isinstance(node, Assignment)
+            node = self.shaped.assignment(value)
             terms = prod(self.shaped.sizes[size].fixed or 0 for size in node.sizes)
             again += terms * (len(users[value]) - 1)
         moved = sum(
@@ -400,8 +399,7 @@ class MatrixCopies:
 
     def _copy(self, value: int, read: Read, purpose: str) -> ValueId:
         """A copy of what computes a value, by a read in its axes; it has those of them that are left."""
-        node, tensor = self.shaped.nodes[value], self.shaped.tensors[value]
-        assert isinstance(node, Assignment)
+        node, tensor = self.shaped.assignment(value), self.shaped.tensors[value]
         scalar = Operand(0, tensor.dtype)
         text = f"{tensor.name} {purpose}"
         copy = replace(
@@ -428,8 +426,7 @@ class MatrixCopies:
         for each in sorted(needed):
             if (phase, each) in self.clones:
                 continue
-            node, tensor = self.shaped.nodes[each], self.shaped.tensors[each]
-            assert isinstance(node, Assignment)
+            node, tensor = self.shaped.assignment(each), self.shaped.tensors[each]
             order = self._order(each, phase)
             target = tuple(node.target[dim] for dim in order)
             moved = replace(self._reading(node, phase), target=target)
@@ -463,16 +460,14 @@ class MatrixCopies:
         What is a batch dimension, and in which order, is that of the first contraction that reads the matrices.
         Dimensions without an axis, of one position, come before all others.
         """
-        matrices, node = self.groups[phase[0]], self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
+        matrices, node = self.groups[phase[0]], self.shaped.assignment(value)
         dims = range(len(node.target))
         if value not in matrices.wide:
             return tuple(dims)
         exits = [matrices.exits[each] for each in matrices.kernels[phase[1]]]
         rows = exits[0].label
         first = next((each.value for each in exits if not each.is_row), exits[0].value)
-        exit_ = self.shaped.nodes[first]
-        assert isinstance(exit_, Assignment)
+        exit_ = self.shaped.assignment(first)
         outer = [matrices.axes[first][axis] for axis in exit_.output_axes()]
         batch = [label for label in outer if label in matrices.batch]
 

@@ -150,7 +150,7 @@ class _Labels:
     def run(self, first: int) -> _Labels:
         """Label everything that is made of a matrix, and what that is made of, up to what is none."""
         todo = [first]
-        node = self._node(first)
+        node = self.shaped.assignment(first)
         dims = {index.axis(): dim for dim, index in enumerate(node.target)}
         self.axes[first] = tuple(
             None if self._is_one(node, axis) else dims.get(axis) for axis in range(len(node.axes))
@@ -170,18 +170,13 @@ class _Labels:
         """Whether a value is what a reduction computes in its innermost loop."""
         return self.inlining.inlined[value] and _is_summed(self.inlining, value)
 
-    def _node(self, value: int) -> Assignment:
-        node = self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
-        return node
-
     def _is_one(self, node: Assignment, axis: int) -> bool:
         """Whether an axis has one iteration: it has no label."""
         return self.shaped.sizes[node.sizes[axis]].fixed == 1
 
     def _dims(self, value: int) -> list[int | None]:
         labels, dims = self.axes[value], []
-        for index in self._node(value).target:
+        for index in self.shaped.assignment(value).target:
             axis = index.axis()
             self.fails |= axis is None and index != Affine(())
             dims.append(None if axis is None else labels[axis])
@@ -189,7 +184,7 @@ class _Labels:
 
     def _reader(self, value: int, reader: int, read: Read) -> list[int]:
         """Label what reads a matrix, or a product inside a contraction; what is to be looked at next."""
-        labels: list[int | None] = [None] * len(self._node(reader).axes)
+        labels: list[int | None] = [None] * len(self.shaped.assignment(reader).axes)
         for label, index in zip(self._dims(value), read.index, strict=True):
             axis = index.axis()
             if axis is None and (label is not None or index != Affine(())):
@@ -215,12 +210,12 @@ class _Labels:
 
     def _producers(self, value: int) -> list[int]:
         """Label the matrices that a value is made of; what is to be looked at next."""
-        node, labels = self._node(value), self.axes[value]
+        node, labels = self.shaped.assignment(value), self.axes[value]
         labelled: list[int] = []
         for read in dict.fromkeys(node.reads):
             if read.value not in self.wide:
                 continue
-            producer, by_axis = self._node(read.value), dict[int, int | None]()
+            producer, by_axis = self.shaped.assignment(read.value), dict[int, int | None]()
             for target, index in zip(producer.target, read.index, strict=True):
                 inner, axis = target.axis(), index.axis()
                 if inner is not None and axis is not None:
@@ -237,7 +232,7 @@ class _Labels:
             rows = (value for value, each in self.exits.items() if each.is_row)
             others += [v for v in rows if not self._is_side(v, {*batch})]
         for value in others:
-            self.unread |= self.connected & {*self._node(value).values()}
+            self.unread |= self.connected & {*self.shaped.assignment(value).values()}
         return self.unread & self.connected
 
     def _is_side(self, value: int, batch: set[int]) -> bool:
@@ -286,10 +281,10 @@ class _Labels:
         products: dict[int, Labels] = {}
         todo = [value for value in self.axes if value not in self.exits]
         while todo:
-            for value in self._node(todo.pop()).values():
+            for value in self.shaped.assignment(todo.pop()).values():
                 known = value in products or value in self.axes
                 if not known and self.inlining.inlined[value]:
-                    products[value] = (None,) * len(self._node(value).axes)
+                    products[value] = (None,) * len(self.shaped.assignment(value).axes)
                     todo.append(value)
         return products
 
@@ -297,7 +292,7 @@ class _Labels:
         """Whether every matrix has all labels, each once, and those that are sums are made of none."""
         wanted = sorted(self._dims(min(self.connected)), key=str)
         for value in self.connected:
-            node = self._node(value)
+            node = self.shaped.assignment(value)
             if sorted(self._dims(value), key=str) != wanted or node.base is not None:
                 return False
             made_of = {read.value for read in node.reads} & self.axes.keys()
@@ -307,11 +302,19 @@ class _Labels:
 
     def _outputs(self, value: int) -> set[int]:
         labels = self.axes[value]
-        return {n for axis in self._node(value).output_axes() if (n := labels[axis]) is not None}
+        return {
+            n
+            for axis in self.shaped.assignment(value).output_axes()
+            if (n := labels[axis]) is not None
+        }
 
     def _exit(self, value: int) -> bool:
         """Note what reads matrices and is none; whether it is a contraction of their rows, or reduces these."""
-        node, labels, tile = self._node(value), self.axes[value], self.tilings.tiles[value]
+        node, labels, tile = (
+            self.shaped.assignment(value),
+            self.axes[value],
+            self.tilings.tiles[value],
+        )
         if node.base is not None or node.lookups():
             return False
         if node.acc is None:

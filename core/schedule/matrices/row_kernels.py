@@ -108,8 +108,7 @@ class _Kernels:
 
     def _reach(self, value: int) -> None:
         """Note the exits that a value is computed from, and whether row by row alone."""
-        node = self.shaped.nodes[value]
-        assert isinstance(node, Assignment)
+        node = self.shaped.assignment(value)
         reached: dict[int, bool] = {}
         is_row = value not in self.axes and self._is_row(value, node)
         inside = is_row or value in self.axes
@@ -138,8 +137,7 @@ class _Kernels:
         """Whether what is read is a matrix, or a row's value that stands beside that very row."""
         if read.value not in self.axes:
             return False
-        producer, labels = self.shaped.nodes[read.value], self.axes[value]
-        assert isinstance(producer, Assignment)
+        producer, labels = self.shaped.assignment(read.value), self.axes[value]
         pairs = zip(producer.target, read.index, strict=True)
         return all(
             (dim := target.axis()) is None
@@ -156,8 +154,7 @@ class _Kernels:
             known = self.exits.get(read.value)
             if read.value not in self.rows and (known is None or not known.is_row):
                 continue
-            producer = self.shaped.nodes[read.value]
-            assert isinstance(producer, Assignment)
+            producer = self.shaped.assignment(read.value)
             for target, index in zip(producer.target, read.index, strict=True):
                 dim, axis = target.axis(), index.axis()
                 if dim is not None and axis is not None and labels[axis] is None:
