@@ -241,7 +241,7 @@ def _loaded(name: str) -> Any:
     """A name of the package that is not used yet."""
     if name == "I":
         value: Any = i("I")
-    elif name in ("einops", "einx", "lib", "tensor"):
+    elif name in ("einops", "einx", "jax", "lib", "tensor", "torch"):
         import importlib
 
         value = importlib.import_module(f"ilang.{name}")
@@ -256,7 +256,10 @@ def _loaded(name: str) -> Any:
 
         value = getattr(diagnostic, name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from ilang.core.suggestion import did_you_mean
+
+        hint = did_you_mean(name, __dir__(), "")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint and f'; {hint}'}")
     globals()[name] = value
     return value
 

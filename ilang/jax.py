@@ -88,7 +88,13 @@ def _traced(component: Component, options: Mapping[str, Any]) -> Callable[..., A
         )
 
     call.defvjp(forward, backward)
-    return lambda *arrays: call(*map(_widened, arrays, count()))
+
+    def checked(*arrays: Any) -> Any:
+        if len(arrays) != component.takes():
+            component(*[0.0] * len(arrays))  # which refuses the number of them
+        return call(*map(_widened, arrays, count()))
+
+    return checked
 
 
 def _widened(array: Any, number: int) -> Any:

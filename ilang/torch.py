@@ -33,6 +33,7 @@ from ilang.codegen.frameworks.torch_tensors import (
 )
 from ilang.codegen.session.function import Function
 from ilang.codegen.session.pure_call import PureCall
+from ilang.core.diagnostic import DataError, counted
 
 __all__ = ["Network", "function"]
 
@@ -192,13 +193,42 @@ class Network(torch.nn.Module):  # type: ignore[misc]
         call_pure(of, examples, config, parameters=True)
         session = of.session(None, config, seed=seed)
         session.fit(*[each.detach().cpu().numpy() for each in examples])
+        self._shapes = [tuple(each.shape) for each in examples]
         self.paths = {path.replace(".", "_"): path for path in session.parameters}
         for name, path in self.paths.items():
             values = torch.from_numpy(session.parameters[path].copy())
             self.register_parameter(name, torch.nn.Parameter(values))
 
+    def extra_repr(self) -> str:
+        """The definition, and how many parameters it has."""
+        numbers = sum(each.numel() for each in self.parameters())
+        return f"{self._of!r}, {counted(len(self.paths), 'parameter')}, {numbers:,} numbers"
+
     def forward(self, *tensors: Any) -> Any:
-        """Compute what the definition returns, with gradients of parameters and of inputs."""
-        known = call_pure(self._of, tensors, self._config, parameters=True)
-        kept = [getattr(self, name) for name in self.paths]
-        return known.component(*known.arranged([*tensors, *kept]))
+        """Compute what the definition returns, with gradients of parameters and of inputs.
+
+        Raises:
+            DataError: E0754 (the inputs ask for parameters of other shapes). Error: what a call refuses.
+        """
+        given = [widened(each) for each in tensors]
+        known = call_pure(self._of, given, self._config, parameters=True)
+        kept = [widened(getattr(self, name)) for name in self.paths]
+        for path, tensor, values in zip(
+            self.paths.values(), known.tensors[len(given) :], kept, strict=True
+        ):
+            if tensor.shape.memory() != tuple(values.shape):
+                raise self._of_other_inputs(path, tensor.shape.memory(), values, given)
+        return known.component(*known.arranged([*given, *kept]))
+
+    def _of_other_inputs(
+        self, path: str, asked: tuple[int, ...], values: Any, given: Sequence[Any]
+    ) -> DataError:
+        """The error for inputs to which the parameters do not fit."""
+        shapes = ", ".join(str(tuple(each.shape)) for each in given)
+        like = ", ".join(map(str, self._shapes))
+        message = f"inputs of shape {shapes} give {path} the shape {asked}, and this network has {tuple(values.shape)}"
+        few = any(each.dim() < len(shape) for each, shape in zip(given, self._shapes, strict=False))
+        one = "; one example is a batch of one: x.unsqueeze(0)" * few
+        return DataError(
+            "E0754", message, help=f"it was made for inputs like {like}, axis 0 the batch{one}"
+        )

@@ -34,6 +34,10 @@ class Library(dict[str, Component]):
             return self[name]
         raise AttributeError(f"the file defines no {name}: it has {', '.join(known) or 'nothing'}")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """The definitions of the file, with nothing compiled."""
+        return Library, (dict(self), self._module)
+
     def __dir__(self) -> list[str]:
         """The definitions, and the methods for users."""
         return [*super().__dir__(), *self, *self._heads()]

@@ -116,6 +116,10 @@ class Function:
         self._sessions: dict[object, Session] = {}
         self._lock = lock_of_runs()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """The definition of the same file, with nothing compiled."""
+        return Function, (self.model, self.name)
+
     def __repr__(self) -> str:
         """The head of the definition, as it is written."""
         head: Any = self.model.head(self.name)

@@ -190,6 +190,6 @@ def _refuse_kept(solved: SolvedDefinition, parameters: bool) -> None:
         help_line = (
             "leave the change out of it: PyTorch and JAX change parameters themselves"
             if state
-            else f"ilang.torch.Network(m.{solved.name}, ...) has parameters of PyTorch"
+            else f"ilang.torch.Network(m.{solved.name}, ...) has parameters of PyTorch; for JAX, write them as inputs"
         )
         raise DataError("E0764", message, help=help_line)

@@ -16,7 +16,7 @@ import reprlib
 import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from ilang.core.build.values import Stored
 from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import (
     DataError,
+    DataTypeError,
     LossWarning,
     MeaningError,
     Note,
@@ -160,6 +161,14 @@ class Session:
         _clear(self.state)
         self.parameters.replaced.clear()
         self.state.replaced.clear()
+
+    def __reduce__(self) -> NoReturn:
+        """A session is neither pickled nor copied. Raises: DataError E0716."""
+        message = f"the session of {self._options.name} is neither pickled nor copied"
+        help_line = (
+            "s.save('s.safetensors') writes its arrays, and load reads them into another session"
+        )
+        raise DataTypeError("E0716", message, help=help_line)
 
     def __repr__(self) -> str:
         """The definition of the session, and the arrays that it keeps."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -238,6 +240,22 @@ class TestTorch:
             optimizer.step()
             losses.append(loss.item())
         assert losses[-1] < losses[0] / 4
+        again = [copy.deepcopy(net), pickle.loads(pickle.dumps(net))]
+        assert all(torch.equal(each(x), net(x)) for each in again)
+        assert "6 numbers" in str(net) or "numbers" in str(net)
+        assert net(x.half()).dtype == torch.float32
+
+    def test_inputs_that_a_network_is_not_for(self, definitions: Any) -> None:
+        """Parameters have the shapes of the example; one row without a batch asks for others."""
+        import ilang.torch
+
+        x = self.torch.from_numpy(NUMBERS[:, :3].astype(np.float32))
+        net = ilang.torch.Network(definitions.net, x)
+        with pytest.raises(Error, match=r"inputs of shape \(3,\) give linear_1.w") as caught:
+            net(x[0])
+        assert caught.value.code == "E0754"
+        assert "x.unsqueeze(0)" in caught.value.help
+        assert codes(lambda: net(x[:, :2])) == "E0754"
 
     def test_definitions_that_are_refused(self, definitions: Any) -> None:
         import ilang.torch
@@ -387,6 +405,12 @@ class TestJax:
     def test_integers(self) -> None:
         x = self.jax.numpy.asarray(NUMBERS)
         assert (i(">@ij~i")(x) == x.argmax(1)).all()
+
+    def test_a_number_of_arrays_that_is_refused(self) -> None:
+        import ilang.jax
+
+        product = ilang.jax.function(i("ik*kj~ijk >> +ijk~ij"))
+        assert codes(lambda: self.jax.jit(product)(self.jax.numpy.ones((2, 2)))) == "E0701"
 
     def test_types_that_are_refused(self) -> None:
         import ilang.jax

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -851,6 +853,15 @@ def test_arrays_of_a_file_are_there_before_the_first_run(tmp_path: Path) -> None
         "linear.b": (2,),
     }
     assert not later.state
+
+
+def test_files_are_pickled_and_copied_and_sessions_are_not(module: Any) -> None:
+    for again in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+        assert repr(again) == repr(module)
+        assert repr(again.step) == repr(module.step)
+    with pytest.raises(TypeError, match="E0716") as caught:
+        copy.deepcopy(module.session("step"))
+    assert "s.save(" in str(caught.value)
 
 
 def test_letters_stand_for_open_sizes(tmp_path: Path) -> None:
