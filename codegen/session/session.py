@@ -77,6 +77,13 @@ SHAPES_KEPT = 16
 """The sets of shapes of earlier runs that a session has at hand."""
 
 
+def _refuse_copies(session: Session) -> NoReturn:
+    """A session is neither pickled nor copied. Raises: DataError E0716."""
+    message = f"{session!r} is neither pickled nor copied"
+    help_line = "s.save(path) writes its arrays, and s.load(path) reads them into another session"
+    raise DataTypeError("E0716", message, help=help_line)
+
+
 class Session:
     """A definition with its arrays. A run takes arrays for its inputs by name, and gives what it returns.
 
@@ -111,6 +118,8 @@ class Session:
                 raise
             self._waits = error
         self._names = [each.name for each in model.inputs(options.name)]
+
+    __reduce__ = _refuse_copies
 
     if not TYPE_CHECKING:  # whoever checks types knows the attributes of a session
 
@@ -161,14 +170,6 @@ class Session:
         _clear(self.state)
         self.parameters.replaced.clear()
         self.state.replaced.clear()
-
-    def __reduce__(self) -> NoReturn:
-        """A session is neither pickled nor copied. Raises: DataError E0716."""
-        message = f"the session of {self._options.name} is neither pickled nor copied"
-        help_line = (
-            "s.save('s.safetensors') writes its arrays, and load reads them into another session"
-        )
-        raise DataTypeError("E0716", message, help=help_line)
 
     def __repr__(self) -> str:
         """The definition of the session, and the arrays that it keeps."""

@@ -245,7 +245,7 @@ class _OnlineAnalysis:
         result = _State(state.kind, carried(state.shifts), carried(state.divisors), state.exact)
         if not plain:
             text = unscheduled(self.instances.node(number))
-            why = f"{text} reads it, or what is made of it, by an index that is no axis of its own"
+            why = f"{text} reads it, or a value that depends on it, by an index that is no axis of its own"
             raise unfinished(self.instances, state.first(), number, why)
         if read.guards and state.kind != "product":
             operand = "it" if state.kind == "raw" else "x - m"
@@ -399,7 +399,12 @@ class _OnlineAnalysis:
         node, chain = instances.node(number), instances.by_number[number].chain
         if node.acc not in ("+", ">"):
             says = OPS[node.acc or "+"].reduction_says
-            raise unfinished(instances, number, None, f"nothing corrects what is made of a {says}")
+            raise unfinished(
+                instances,
+                number,
+                None,
+                f"no correction is known for values that depend on a {says}",
+            )
         shared = set(instances.by_number[number].home.values())
         for opened in chain[chain.index(instances.outermost(number)) :]:
             if opened not in shared:
@@ -421,7 +426,7 @@ class _OnlineAnalysis:
             if not set(self.instances.partial(partial)) <= set(instance.home.values()):
                 is_stored = number == 0
                 how = (
-                    "stores what is made of it"
+                    "stores a value that depends on it"
                     if is_stored
                     else "keeps values of several iterations"
                 )
@@ -434,7 +439,7 @@ class _OnlineAnalysis:
             raise self._refused(number, state, "reduces it")
         if node.acc != "+":
             says = OPS[node.acc or "+"].reduction_says
-            raise self._refused(number, state, f"takes the {says} of what is made of it")
+            raise self._refused(number, state, f"takes the {says} of values that depend on it")
         bounds = self._bounds(number)
         for partial, fix in state.shifts.items():
             if not all(bounds.follows(need, fix.known) for need in fix.needs):
@@ -468,10 +473,10 @@ def _says(scalar: Apply, kinds: list[str]) -> str:
     """The words for an operation that nothing corrects."""
     says = PRIMITIVES[scalar.primitive].says
     kind = next(kind for kind in kinds if kind)
-    operand = {"raw": "it", "shifted": "x - m", "product": "a product made of it"}[kind]
+    operand = {"raw": "it", "shifted": "x - m", "product": "a value that depends on it"}[kind]
     if kind == "shifted":
-        return f"does not take x - m right to the base e, but to: {says}"
-    return f"takes {operand} to: {says}"
+        return f"applies {says} to x - m, where only exp is corrected"
+    return f"applies {says} to {operand}, and no correction is known for that"
 
 
 def _summed(node: Assignment, state: _State) -> _State:

@@ -318,32 +318,32 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "softmax alone": (
         f"(I & +mn~m {ROWS}) >> mn/m~mn {ROWS} 1",
         "E0323",
-        "mn/m~mn stores what is made of it",
+        "mn/m~mn stores a value that depends on it",
     ),
     "nonlinear after the quotient": (
         f"(I & +mn~m {ROWS}) >> mn/m~mn {ROWS} 1 >> ^mn~mn {ROWS} 0 {SUM}",
         "E0323",
-        "takes a product made of it to: exponential",
+        "applies exponential to a value that depends on it",
     ),
     "additive after the quotient": (
         f"(I & +mn~m {ROWS}) >> mn/m~mn {ROWS} 1 >> mn+mn~mn {ROWS} 0 {SUM}",
         "E0323",
-        "takes a product made of it to: add",
+        "applies add to a value that depends on it",
     ),
     "additive after the exponential": (
         f"{SHIFTED} >> ^mn~mn {ROWS} 0 >> mn-mn~mn {ROWS} 0 {SUM}",
         "E0323",
-        "takes a product made of it to: subtract",
+        "applies subtract to a value that depends on it",
     ),
     "another base": (
         f"~({SHIFTED} | I) >> .^mn~mn {ROWS} 1 {SUM}",
         "E0323",
-        "does not take x - m right to the base e, but to: power",
+        "applies power to x - m",
     ),
     "the shifted value as the base": (
         f"{SHIFTED} >> mn^n~mn {ROWS} 0 {SUM}",
         "E0323",
-        "does not take x - m right to the base e, but to: power",
+        "applies power to x - m",
     ),
     "shifted and no exponential": (
         f"{SHIFTED} {SUM}",
@@ -362,12 +362,12 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "a product": (
         f"(I & *mn~m {ROWS}) >> mn/m~mn {ROWS} 1 {SUM}",
         "E0323",
-        "nothing corrects what is made of a product",
+        "values that depend on a product",
     ),
     "a minimum": (
         f"(I & <mn~m {ROWS}) >> mn-m~mn {ROWS} 1 >> ^mn~mn {ROWS} 0 {SUM}",
         "E0323",
-        "nothing corrects what is made of a minimum",
+        "values that depend on a minimum",
     ),
     "a sum subtracted": (
         f"(I & +mn~m {ROWS}) >> mn-m~mn {ROWS} 1 >> ^mn~mn {ROWS} 0 {SUM}",
@@ -382,7 +382,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "a maximum at the end": (
         f"{SHIFTED} >> ^mn~mn {ROWS} 0 >> >mn~m {ROWS} 0",
         "E0323",
-        "takes the maximum of what is made of it",
+        "takes the maximum of values that depend on it",
     ),
     "rows that the end sums over": (
         f"{SHIFTED} >> ^mn~mn {ROWS} 0 >> +mn~. {ROWS} 0",

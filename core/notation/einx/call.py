@@ -178,7 +178,7 @@ def _no_op(reader: Reader) -> NotationError:
         stop = past_pattern(reader, reader.pos + len(bare[0]) + 1)
         shown = reader.span(reader.pos, stop)
         text = shown.text().strip(BLANKS)
-        message = "a program that is told stands in parentheses"
+        message = "the program after `op=` stands in parentheses"
         return NotationError("E0112", message, shown, f"write `op=({text})`")
     return reader.unexpected("E0112", "an operation or a component", OP_HELP)
 

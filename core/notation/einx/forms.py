@@ -66,7 +66,7 @@ def complete(
     """
     op = operation(name, at)
     if op.kind == "map" and not has_op:
-        raise MeaningError("E0229", f"{op.name} is not told its op", at, NEEDED)
+        raise MeaningError("E0229", f"{op.name} needs an op", at, NEEDED)
     options, sizes = _divided(op, parameters, at)
     inputs, outputs = written.sides[0], written.sides[1] if len(written.sides) > 1 else None
     if op.kind in ("dot", "elementwise") and len(inputs) == 1 and op.arity != 1:
@@ -122,7 +122,7 @@ def _divided(
     options = tuple(p for p in parameters if p.name in known)
     for option in op.options:
         if option[-1] == "!" and option[:-1] not in {p.name for p in options}:
-            message = f"{op.name} is not told its {option[:-1]}"
+            message = f"{op.name} needs a {option[:-1]}"
             raise MeaningError("E0229", message, at, f"add `{option[:-1]}=1`")
     return options, tuple(p for p in parameters if p.name not in known)
 

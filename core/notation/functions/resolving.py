@@ -233,8 +233,12 @@ class Terms:
             return
         if term.settings is not None:
             message = f"`{name}` has no configuration"
-            help_line = "values are separated by commas: `values(1, 2, 3)`"
+            enough = takes == len(term.arguments)
+            given = term.arguments if enough else (*term.arguments, *term.settings)
+            call = f"`{name}({', '.join(each.span.text() for each in given)})`"
+            help_line = f"leave it out: {call}" if enough else f"commas separate arguments: {call}"
             self.refused.append(ModuleError("E0444", message, term.span, help_line))
+            return
         if takes is not None:
             shown = f"`{name}`"
             self.refused += misgiven(shown, takes, term.arguments, term.span, self.file, "argument")
