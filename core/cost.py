@@ -177,7 +177,7 @@ class Total:
         self.blocks = program.chunks()
         self.number = 0
         self.terms: dict[tuple[str, ...], int] = {}
-        self.alike: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self.order: dict[tuple[str, ...], tuple[str, ...]] = {}
         """The order in which the extents of a product were met first, by what is in it."""
 
     def add(self, factor: int, sizes: Sequence[int]) -> None:
@@ -194,8 +194,8 @@ class Total:
             else:
                 factor *= size.fixed
         if factor and names:
-            alike = self.alike.setdefault(tuple(sorted(names)), tuple(names))
-            self.terms[alike] = self.terms.get(alike, 0) + factor
+            product = self.order.setdefault(tuple(sorted(names)), tuple(names))
+            self.terms[product] = self.terms.get(product, 0) + factor
         elif factor:
             self.number += factor
 

@@ -97,14 +97,13 @@ def at_caller(error: Error, caller: Span, given: str) -> None:
     At the call it says what is ``given`` for the names of the library.
     """
     file = caller.source.name
-    places = [label.span for label in error.labels]
-    places += [] if error.span is None else [error.span]
     if error.span is not None and error.span.source.name == file:
         return
     first = next((label for label in error.labels if label.span.source.name == file), None)
     if first is None:
         first = Label(caller, f"called here: {given}" if given else "called here")
-        error.labels = error.labels or tuple(Label(each, "here") for each in places)
+        if not error.labels and error.span is not None:
+            error.labels = (Label(error.span, "here"),)
     error.labels = (first, *(label for label in error.labels if label is not first))
     error.span = first.span
 

@@ -9,7 +9,7 @@ BOLD, DIM, RED, GREEN, CYAN = "1", "2", "1;31", "1;32", "36"
 HEADER = re.compile(r"(error\[E[0-9]{4}\])(: .*)", re.DOTALL)
 PLACE = re.compile(r"( *--> )(.*)")
 SOURCE = re.compile(r"( *[0-9]* \|)(.*)")
-MARKS = re.compile(r"( *)(\^+)(.*)|( *)(-+)(.*)")
+MARKS = re.compile(r"( *)((\^+|-+).*)")
 
 
 def diagnostic_text(plain: str) -> str:
@@ -30,11 +30,11 @@ def _painted(line: str, first: bool) -> str:
     if source is None:
         return line
     gutter, rest = source.groups()
-    marks = MARKS.fullmatch(rest) if not gutter.strip()[:-1].strip() else None
-    if marks is not None:
-        style, blank = (RED, marks.group(1)) if marks.group(2) else (CYAN, marks.group(4))
-        return _in(DIM, gutter) + (blank or "") + _in(style, rest[len(blank or "") :])
-    return _in(DIM, gutter) + rest
+    marks = None if re.search("[0-9]", gutter) else MARKS.fullmatch(rest)
+    if marks is None:
+        return _in(DIM, gutter) + rest
+    blank, underlined, sign = marks.groups()
+    return _in(DIM, gutter) + blank + _in(RED if "^" in sign else CYAN, underlined)
 
 
 def _in(style: str, text: str) -> str:

@@ -114,9 +114,10 @@ def _mistake(session: ReplSession, line: str, error: Error) -> list[str]:
     from ilang.icli.waiting import is_applied, waiting_definition
 
     head = DEFINES.match(line) or BINDS.match(line)
-    waits = waiting_definition(session, head.group(1), line, error) if head is not None else None
-    if head is not None and waits is not None and not is_applied(session, line):
-        return [waits.says(head.group(1))]
+    if head is not None and not is_applied(session, line):
+        waits = waiting_definition(session, head.group(1), line, error)
+        if waits is not None:
+            return [waits.says(head.group(1))]
     header, *rest = plain(advised(session, line, error)).split("\n")
-    excerpt = [match[1] for each in rest if (match := EXCERPT.fullmatch(each)) is not None]
-    return [header, *[each for each in excerpt if each][:2]]
+    matches = [match[1] for each in rest if (match := EXCERPT.fullmatch(each)) and match[1]]
+    return [header, *matches[:2]]

@@ -140,9 +140,7 @@ class DevicePlans:
         tensor = next((each for each in arrays if type(each) in _memories), None)
         memory = None if tensor is None else _memories[type(tensor)](tensor.device, outputs)
         self._known[key] = plan = DevicePlan(offloaded, program, outputs, memory)
-        if (
-            memory is not None and target == "cuda"
-        ):  # tensors on a GPU run there under target c, too
+        if memory is not None and target == "cuda":  # tensors run there under target c, too
             self._known["c", *key[1:]] = plan
 
 
@@ -194,12 +192,8 @@ def _reader(array: Any) -> Reader:
     """The function that reads arrays of the class of one, which ``read_tensors`` has none for."""
     if type(array) is DeviceArray:
         return _of_device
-    return _unread if isinstance(array, (np.ndarray, *_left)) else _of_interface
-
-
-def _unread(array: Any) -> None:
-    """Refuse: arrays of this class take the long way."""
-    del array
+    takes_the_long_way = isinstance(array, (np.ndarray, *_left))
+    return (lambda _: None) if takes_the_long_way else _of_interface
 
 
 def _of_device(array: DeviceArray) -> ArrayReading:

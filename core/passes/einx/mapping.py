@@ -86,17 +86,16 @@ class BatchedProgram:
     def _plain(self, value: int) -> int:
         """A value whose own dimensions stand after the others, in their order."""
         order = self.stored.pop(value, None)
-        if order is not None:
-            along = self.along[value]
-            span = self.building.span
-            further = [Axis(f"n{n}", None, span) for n in range(len(order) - len(along))]
-            every = tuple(map(axis_index, range(len(order))))
-            index = tuple(every[n] for n in order)
-            read = Read(self.values[value], index, False, (span,) * len(order), span)
-            axes = (*self._axes(along), *further)
-            text = self.building.text
-            copy = Assignment(axes, every, (read,), Operand(0), None, None, text, span)
-            self.values[value] = self.building.add(copy)
+        if order is None:
+            return self.values[value]
+        along, span, text = self.along[value], self.building.span, self.building.text
+        further = [Axis(f"n{n}", None, span) for n in range(len(order) - len(along))]
+        target = tuple(map(axis_index, range(len(order))))
+        index = tuple(target[n] for n in order)
+        read = Read(self.values[value], index, False, (span,) * len(order), span)
+        axes = (*self._axes(along), *further)
+        copy = Assignment(axes, target, (read,), Operand(0), None, None, text, span)
+        self.values[value] = self.building.add(copy)
         return self.values[value]
 
     def annotations(self, scope: int) -> list[Annotation]:

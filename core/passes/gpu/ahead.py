@@ -193,26 +193,24 @@ class Iterations:
         """For a loop that has ``copies``, inside other ones."""
         self.loop = loop
         self.outer: list[ir.For] = []
-        counted, inner = [(1, loop.variable)], program.sizes[loop.size].fixed
-        last, steps = loop, 1
+        counted, last, steps = [(1, loop.variable)], loop, 1
         for other in reversed(around):
-            ends = last.within or last.chunk is not None
-            if inner is None or ends or other.within:
+            extent = program.sizes[last.size].fixed
+            if extent is None or last.within or last.chunk is not None or other.within:
                 break
-            steps *= inner
+            further = steps * extent
             if any(
-                x.coefficient(other.variable) != steps * x.coefficient(loop.variable)
+                x.coefficient(other.variable) != further * x.coefficient(loop.variable)
                 for x in _forms(copies)
             ):
-                steps //= inner
                 break
-            counted.append((steps, other.variable))
+            counted.append((further, other.variable))
             self.outer.append(other)
-            last, inner = other, program.sizes[other.size].fixed
+            last, steps = other, further
         self._counted = counted[::-1]
-        self._left = Affine(
-            (), steps * (inner or 0), sizes=() if inner is not None else ((steps, last.size),)
-        )
+        extent = program.sizes[last.size].fixed
+        open_size = ((steps, last.size),) if extent is None else ()
+        self._left = Affine((), steps * (extent or 0), sizes=open_size)
 
     def more(self) -> tuple[Within, ...]:
         """The conditions that an iteration is not the last one."""

@@ -165,34 +165,39 @@ def _place(program: ir.Program, spread: ThreadLoop, number: int) -> Placement:
         return Placement("local", every)
     inside = [s for s in ir.every(spread.body, ThreadLoop) if number in _buffers(s.body)]
     count = sum(buffer == number for buffer, _ in accesses(spread.body))
-    shared = Placement(
-        "shared",
-        every,
-        _wide(program, spread.body, number),
-        max((sector_of(program, s, number) for s in inside), default=0),
-    )
-    shared = replace(
-        shared,
-        across=any(_is_across(s, number) for s in inside),
-        double=program.buffers[number].double
-        and loop_around(program, spread.body, number) is not None,
-    )
     if count == sum(buffer == number for s in inside for buffer, _ in accesses(s.body)):
         owned = owned_dimensions(program, inside, number)
         if owned is not None:
             return Placement("local", tuple(d for d in every if d not in owned))
         if len(inside) == 1 and not _is_told_apart(inside[0], number):
             return Placement("local", every)
+    return _shared_place(program, spread.body, number, inside)
+
+
+def _shared_place(
+    program: ir.Program, body: ir.Block, number: int, inside: Sequence[ThreadLoop]
+) -> Placement:
+    """The place of a buffer in shared memory, its rows such that threads meet in few banks."""
+    buffer = program.buffers[number]
+    every = tuple(range(len(buffer.dims)))
+    place = Placement(
+        "shared",
+        every,
+        _wide(program, body, number),
+        max((sector_of(program, s, number) for s in inside), default=0),
+        any(_is_across(s, number) for s in inside),
+        buffer.double and loop_around(program, body, number) is not None,
+    )
     known = _known(program, number, every)
     if known is None or len(known) < 2:
-        return shared
+        return place
+    if not place.has_rows():
+        return replace(place, rows=tuple(rows_of(program, inside, number, known)))
     leading = _leading(inside, number)
-    if shared.has_rows() and not shared.sector and 1 < leading:
-        row = row_of(program, inside, number, known, leading, shared.wide)
-        return replace(shared, rows=(*known[:leading], row), leading=leading)
-    if shared.has_rows():
-        return shared
-    return replace(shared, rows=tuple(rows_of(program, inside, number, known)))
+    if place.sector or leading <= 1:
+        return place
+    row = row_of(program, inside, number, known, leading, place.wide)
+    return replace(place, rows=(*known[:leading], row), leading=leading)
 
 
 def _leading(spreads: Sequence[ThreadLoop], number: int) -> int:

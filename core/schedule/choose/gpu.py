@@ -222,10 +222,12 @@ class _Nests:
         return is_placed and nest.order == order and nest.factors == factors
 
     def _leave(self, value: int) -> None:
-        """Let nothing that is still to come be in the kernel of a value, whose loops are others than were thought."""
+        """Take values that are not chosen yet out of the kernel of this one, whose loops are not those foreseen."""
         kernel = self.rows.get(value)
-        members = [v for v, each in self.inside.items() if kernel and each.root == kernel.root]
-        for other in sorted((v for v in members if v < value), reverse=True):
+        if kernel is None:
+            return
+        members = [v for v, each in self.inside.items() if v < value and each.root == kernel.root]
+        for other in sorted(members, reverse=True):
             del self.inside[other]
             if not self.readers.inlined[other]:
                 self.given.pop(other, None)
