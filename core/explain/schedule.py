@@ -80,8 +80,8 @@ def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:
         )
         axes = " ".join(node.axes[axis].name for axis in group.plan.mirror)
         yield f"  {name} symmetric in {axes}: half of it is copied"
-    for reduced, running in group.plan.online.items():
-        yield f"  {_running(scheduled, group.plan.instances, reduced, running)}"
+    for reduced, online in group.plan.online.items():
+        yield f"  {_online(scheduled, group.plan.instances, reduced, online)}"
 
 
 def _root(scheduled: Scheduled, root: Root) -> str:
@@ -215,8 +215,8 @@ def _shared(producer: Assignment, inner: Nest, node: Assignment, loops: Mapping[
     return " ".join(words)
 
 
-def _running(
-    scheduled: Scheduled, instances: tuple[Instance, ...], number: int, running: OnlineReduction
+def _online(
+    scheduled: Scheduled, instances: tuple[Instance, ...], number: int, online: OnlineReduction
 ) -> str:
     """A reduction of a plan: ``out online, corrected by m where 0 <= i-n, divided by s``."""
 
@@ -226,20 +226,20 @@ def _running(
     def linked(link: Link, summed: int) -> str:
         return named(link.instance) + _where(scheduled, instances[summed].value, link.live)
 
-    outer = running.outer
+    outer = online.outer
     node, _ = scheduled.assigned(instances[outer.instance].value)
     words = [
         f"{named(number)} online, over {loop_text(node, outer.loop)} of {named(outer.instance)}"
     ]
-    words += ["read while partial"] if running.partial else []
-    quotients = _where(scheduled, instances[number].value, running.divided)
+    words += ["read while partial"] if online.partial else []
+    quotients = _where(scheduled, instances[number].value, online.divided)
     for says, links in (
-        ("corrected by", running.shifts),
-        ("divided by", running.divisors),
+        ("corrected by", online.shifts),
+        ("divided by", online.divisors),
     ):
         words += [f"{says} {' '.join(linked(link, number) for link in links)}"] if links else []
     words += [f"quotients{quotients}"] if quotients else []
-    scaled = " ".join(linked(link, link.instance) for link in running.scales)
+    scaled = " ".join(linked(link, link.instance) for link in online.scales)
     return ", ".join([*words, *([f"scales {scaled}"] if scaled else [])])
 
 

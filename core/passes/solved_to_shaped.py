@@ -403,9 +403,9 @@ class _ShapedBuilder(Assignments):
         """The typed scalar of an assignment, and the type of its result, once for all uses of a definition."""
         types = [(type(each), each.dtype) for each in delivered]
         key = (id(node.scalar), node.acc, self.meets, self.alone, counts.extents, *types)
-        if key in self.typed:
-            _, scalar, dtype = self.typed[key]
-            return scalar, dtype
+        known = self.typed.get(key)
+        if known is not None:
+            return known[1:]
         written = counts.scalar(node.scalar)
         scalar, dtype = self.reduced_scalar(written, node.acc, delivered, node.span)
         if written is not node.scalar:  # it has positions or extents

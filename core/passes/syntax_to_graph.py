@@ -255,26 +255,26 @@ class _GraphBuilder:
     def _copy(self, first: _Place, last: _Place, ends: _Wires) -> _Wires:
         """Wire a definition as it was wired first: the same nodes, which read and give other values."""
         start = self._place()
-        more = start.items - first.items
+        offset = start.items - first.items
         block = range(first.items, last.items)
         nodes = self.items[first.items : last.items]
         self.items += nodes
         for value, node in zip(block, nodes, strict=True):
             if not isinstance(node, graph.Input):
                 read = self.wired.get(value) or list(graph.operands(node))
-                self.wired[value + more] = [each + more for each in read]
+                self.wired[value + offset] = [each + offset for each in read]
             elif value in self.bound:
-                self.bound[value + more] = self.bound[value] + more
-        wires = _Wires([v + more for v in ends.inputs], [v + more for v in ends.outputs])
+                self.bound[value + offset] = self.bound[value] + offset
+        wires = _Wires([v + offset for v in ends.inputs], [v + offset for v in ends.outputs])
         for value in wires.inputs:
             self.bound.pop(value, None)
         scopes = start.scopes - first.scopes
         self.annotations += [
-            replace(each, value=each.value + more, scope=each.scope + scopes)
+            replace(each, value=each.value + offset, scope=each.scope + scopes)
             for each in self.annotations[first.annotations : last.annotations]
         ]
         self.called += [
-            (deep + start.deep - first.deep, replace(each, value=each.value + more))
+            (deep + start.deep - first.deep, replace(each, value=each.value + offset))
             for deep, each in self.called[first.called : last.called]
         ]
         self.scopes += last.scopes - first.scopes

@@ -426,10 +426,11 @@ def _is_kept(reduction: _Reduction, tile: RegisterTile) -> bool:
     sizes = reduction.program.shaped.sizes
     kept = []
     for entry in instance.kept:
-        axis = node.target[entry.axis if isinstance(entry, Loop) else entry].axis()
-        if axis is None or (not isinstance(entry, Loop) and nest.factors[axis]):
+        dim, part = (entry.axis, entry.part) if isinstance(entry, Loop) else (entry, 0)
+        axis = node.target[dim].axis()
+        if axis is None or (nest.factors[axis] and not isinstance(entry, Loop)):
             return False
-        kept.append(Loop(axis, entry.part if isinstance(entry, Loop) else 0))
+        kept.append(Loop(axis, part))
     counts = tuple(fixed(sizes, extent) for extent in instance.kept.values())
     same = tuple(kept) == tile.elements and counts == tile.extents
     return bool(instance.chain) and same and tile.dtype == reduction.dtype

@@ -18,32 +18,26 @@ from ilang.core.transform.conditions import Bounds, conditions
 
 def without_met_guards(shaped: Shaped) -> Shaped:
     """The program without guards that extents prove; itself where there are none."""
-    nodes = tuple(map(_Guards(shaped).left, shaped.nodes))
+    nodes = tuple(_without_proved(shaped, node) for node in shaped.nodes)
     changed = any(one is not other for one, other in zip(nodes, shaped.nodes, strict=True))
     return replace(shaped, nodes=nodes) if changed else shaped
 
 
-class _Guards:
-    """The guards of a program."""
+def _without_proved(shaped: Shaped, node: Node) -> Node:
+    """A node with the guards that may fail."""
+    if not isinstance(node, Assignment) or not (
+        node.guards or any(read.guards for read in node.reads)
+    ):
+        return node
+    bounds = Bounds(shaped.sizes, node)
 
-    def __init__(self, shaped: Shaped) -> None:
-        self.shaped = shaped
+    def unmet(guards: tuple[Within, ...]) -> tuple[Within, ...]:
+        return tuple(g for g in guards if not all(map(bounds.follows, conditions((g,)))))
 
-    def left(self, node: Node) -> Node:
-        """A node with the guards that may fail."""
-        if not isinstance(node, Assignment) or not (
-            node.guards or any(read.guards for read in node.reads)
-        ):
-            return node
-        bounds = Bounds(self.shaped.sizes, node)
-
-        def unmet(guards: tuple[Within, ...]) -> tuple[Within, ...]:
-            return tuple(g for g in guards if not all(map(bounds.follows, conditions((g,)))))
-
-        guards = unmet(node.guards)
-        reads = tuple(
-            read if (left := unmet(read.guards)) == read.guards else replace(read, guards=left)
-            for read in node.reads
-        )
-        same = guards == node.guards and reads == node.reads
-        return node if same else replace(node, guards=guards, reads=reads)
+    guards = unmet(node.guards)
+    reads = tuple(
+        read if (left := unmet(read.guards)) == read.guards else replace(read, guards=left)
+        for read in node.reads
+    )
+    same = guards == node.guards and reads == node.reads
+    return node if same else replace(node, guards=guards, reads=reads)

@@ -215,11 +215,13 @@ class _Labels:
         for read in dict.fromkeys(node.reads):
             if read.value not in self.wide:
                 continue
-            producer, by_axis = self.shaped.assignment(read.value), dict[int, int | None]()
-            for target, index in zip(producer.target, read.index, strict=True):
-                inner, axis = target.axis(), index.axis()
-                if inner is not None and axis is not None:
-                    by_axis[inner] = labels[axis]
+            producer = self.shaped.assignment(read.value)
+            walked = zip(producer.target, read.index, strict=True)
+            by_axis = {
+                target.axis(): labels[axis]
+                for target, index in walked
+                if (axis := index.axis()) is not None
+            }
             labelled += self._label(read.value, [by_axis.get(a) for a in range(len(producer.axes))])
         return labelled
 
