@@ -381,52 +381,48 @@ class _StoryBuilder:
         target: Sequence[Affine],
     ) -> Computation:
         """An assignment over named axes of these sizes: it writes every element, once unless axes are reduced."""
+        loops = [(name, self._extent(size)) for name, size in zip(names, sizes, strict=True)]
         node = self.inferred.graph.nodes[value]
-        kept = variables_of(target)
-        reduced = tuple(name for axis, name in enumerate(names) if axis not in kept)
+        computed = self._computation(value, _made(node), loops, reads, target)
         acc = node.acc if isinstance(node, Assignment) else None
-        rows = [projection_row(self.names[n], index, names, self._size) for n, index in reads]
-        rows.append(projection_row(self.names[value], target, names, self._size))
-        return Computation(
-            self.names[value],
-            _made(node),
-            (),
-            tuple((name, self._extent(size)) for name, size in zip(names, sizes, strict=True)),
-            reduced,
-            tuple(rows),
-            not reduced,
-            True,
-            None if acc is None else OPS[acc].identity,
-        )
+        return computed if acc is None else replace(computed, start=OPS[acc].identity)
 
     def _projected(
         self, value: int, node: Operation, projection: Projection, parts: bool
     ) -> Computation:
         """The story of one projection of an operation: its loops, its indices, and how its result is written."""
-        loops = tuple((loop.name, self._repeated(loop)) for loop in projection.loops)
-        names = [name for name, _ in loops]
-        kept = variables_of(projection.target)
-        reduced = tuple(name for axis, name in enumerate(names) if axis not in kept)
+        loops = [(loop.name, self._repeated(loop)) for loop in projection.loops]
+        reads = [(node.operands[operand], index) for operand, index in projection.reads]
+        computed = self._computation(value, node.text, loops, reads, projection.target)
         injective = projection.is_injective()
         extents = [self.solved.fixed(size) for size in self.solved.dims(value)]
         surjective = projection.is_surjective(extents)
-        rows = [
-            projection_row(self.names[node.operands[operand]], index, names, self._size)
-            for operand, index in projection.reads
-        ]
-        rows.append(projection_row(self.names[value], projection.target, names, self._size))
         once = injective and surjective and not parts
-        return Computation(
-            self.names[value],
-            node.text,
-            projection.part if parts else (),
-            loops,
-            reduced,
-            tuple(rows),
-            injective,
-            surjective,
-            None if once else OPS[node.acc].identity,
+        return replace(
+            computed,
+            part=projection.part if parts else (),
+            injective=injective,
+            surjective=surjective,
+            start=None if once else OPS[node.acc].identity,
         )
+
+    def _computation(
+        self,
+        value: int,
+        text: str,
+        loops: Sequence[tuple[str, Extent]],
+        reads: Sequence[tuple[int, Sequence[Affine]]],
+        target: Sequence[Affine],
+    ) -> Computation:
+        """A computation that writes every element of a value onto nothing, once unless axes are reduced."""
+        names, kept = [name for name, _ in loops], variables_of(target)
+        reduced = tuple(name for axis, name in enumerate(names) if axis not in kept)
+        rows = tuple(
+            projection_row(self.names[n], index, names, self._size)
+            for n, index in (*reads, (value, target))
+        )
+        name = self.names[value]
+        return Computation(name, text, (), tuple(loops), reduced, rows, not reduced, True, None)
 
     def _repeated(self, loop: OperationLoop) -> Extent:
         """The number of iterations of a loop."""

@@ -376,6 +376,7 @@ def _whole(b: EinxBuilder, dim: _Dim) -> LeafDimension:
 
 
 def _slice(b: EinxBuilder, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
+    """One part of the concatenation that a dimension of a value is."""
     joined = dims[place].item
     assert isinstance(joined, einx.Concatenation)
     labels, names = _labels(dims, joined)

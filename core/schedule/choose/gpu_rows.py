@@ -257,10 +257,10 @@ class _Finder:
         if None in known:
             return not all(self.extents.is_small(node.sizes[axis]) for axis in rows)
         others = [self.extents.fixed(node.sizes[a]) for a in range(len(node.axes)) if a not in rows]
-        is_short = None not in others and prod(n or 0 for n in others) <= (
-            self.machine.threads.block_work
-        )
-        return is_short or self.machine.gpu().multiprocessors <= prod(n or 0 for n in known)
+        work = prod(n or 0 for n in others)
+        if None not in others and work <= self.machine.threads.block_work:
+            return True
+        return self.machine.gpu().multiprocessors <= prod(n or 0 for n in known)
 
     def _member(self, value: int, members: Mapping[int, Member], *, kept: bool) -> Member | None:
         """A value as one of a kernel, all of whose readers are; None where it is stored, or given."""

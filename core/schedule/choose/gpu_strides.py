@@ -204,10 +204,7 @@ def _loops(
     outer = [Loop(axis) for axis in node.output_axes() if axis not in inner]
     terms = [Loop(axis) for axis in node.reduced_axes()]
     threads = [*(Loop(axis, 1) for axis in block), *map(Loop, inner)]
-    named: list[Role] = ["t" for _ in threads]
-    plain: list[Role] = ["" for _ in terms]
-    roles = (*plain, *named) if is_turned else (*named, *plain)
-    inside = (*terms, *threads) if is_turned else (*threads, *terms)
-    around: list[Role] = ["" for _ in outer]
+    loops = (*outer, *terms, *threads) if is_turned else (*outer, *threads, *terms)
+    roles: list[Role] = ["t" if loop in threads else "" for loop in loops]
     factors = tuple((block[axis],) if axis in block else () for axis in range(len(node.axes)))
-    return BlockTile(factors, (*outer, *inside), (*around, *roles), len(outer), strided=copied)
+    return BlockTile(factors, loops, tuple(roles), len(outer), strided=copied)
