@@ -71,8 +71,8 @@ def _timed(workload: Task, count: int, effort: Effort) -> list[tuple[float, floa
     seen: list[tuple[Any, Tiling]] = []
     chosen = tile.cheapest
 
-    def noted(priced: Any, rule: Tiling | None, order: Sequence[int]) -> Tiling | None:
-        best = chosen(priced, rule, order)
+    def noted(priced: Any, rule: Tiling | None) -> Tiling | None:
+        best = chosen(priced, rule)
         if best is not None:
             seen.append((priced, best))
         return best

@@ -20,15 +20,13 @@ from ilang.core.calculus.extent import PLAIN
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Scalar, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped, Size
+from ilang.core.ir.size_class import USUAL
 from ilang.core.machine import Machine
 from ilang.core.ops import COSTS, PRIMITIVES, ROUNDED
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # who calls what an earlier run has compiled asks about assignments only
     from ilang.core.ir.kernel import For, Program, Statement
-
-USUAL = 1000.0
-"""Elements of a dimension, where a choice between nests rests on which has more work."""
 
 
 @record

@@ -76,6 +76,7 @@ class Core:
         multiply_adds, loads: of vectors that a cycle issues.
         latency: cycles after which a sum can be added to again.
         stored, merged: of a vector of sums that is stored, and added to what other terms have left in memory.
+        ordered: of a vector of floats that an extreme compares, as integers, in loops and in a register tile.
         begun: of a tile, before its first term and after its last one.
         copied, transposed: of an element that is packed along memory, and that is packed or stored across it.
         cache_bytes: of each cache, the nearest first.
@@ -92,6 +93,7 @@ class Core:
     latency: float
     stored: float
     merged: float
+    ordered: tuple[float, float]
     begun: float
     copied: float
     transposed: float
@@ -436,6 +438,7 @@ CPU = Machine(
         latency=4.0,
         stored=1.0,
         merged=3.0,
+        ordered=(1.8, 4.1),
         begun=10.0,
         copied=0.08,
         transposed=0.3,

@@ -15,6 +15,9 @@ from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.machine import Machine
 from ilang.core.record import record
 
+SMALL, USUAL = 4, 1000
+"""Extents that a choice of schedules rests on where they are known at run time only: of the small ones, and others."""
+
 
 @record
 class Extents:
@@ -26,6 +29,11 @@ class Extents:
     def fixed(self, size: int) -> int | None:
         """The extent of a size number, None where it is known at run time only."""
         return self.sizes[size].fixed
+
+    def usual(self, size: int) -> int:
+        """The extent of a size number, 1 at least, or one of its class where it is known at run time only."""
+        extent = self.sizes[size].fixed
+        return (SMALL if self.is_small(size) else USUAL) if extent is None else max(extent, 1)
 
     def is_small(self, size: int) -> bool:
         """Whether a size is, or is said to be, too small for tiles and blocks."""

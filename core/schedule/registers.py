@@ -26,6 +26,11 @@ def vector_lanes(machine: Machine, dtype: str, extent: int) -> int:
     return max(longest, 1) if machine.tiles.short_lanes <= longest else lanes
 
 
+def balanced(extent: int | None, rows: int) -> int:
+    """The rows of a tile that may have so many: as many in each as there can be."""
+    return -(-extent // -(-extent // rows)) if extent else rows
+
+
 def micro_tiles(
     machine: Machine, extents: tuple[int, ...], lanes: int, size: int
 ) -> Iterator[MicroTile]:

@@ -5,7 +5,8 @@
     tile.py            the splits and loops of one tiled, blocked or transposed assignment (rule 6)
     terms.py           how many terms are added one after the other
     tilings.py         which assignments are tiled, and which are pointwise work on tiles (rule 6)
-    strips.py          results side by side that terms meet in registers or in the cache (rules 6 and 10)
+    loops.py           the loops of a reduction without a tile, of which the cheapest are taken (rules 6 and 10)
+    loop_cost.py       their prices
     short_rows.py      which rows are shorter than vectors, and have lanes across them (rule 9)
     row_blocks.py      which contractions go block of rows by block of rows (rule 7)
     packing.py         inside which loop what an assignment reads is copied
@@ -22,7 +23,7 @@
     gpu_parts.py       sums in parts, where tiles alone would not fill a device
     gpu_apart.py       blocks of what kernels compute again
 
-Rules, from access patterns only:
+Rules, from access patterns, and from prices where rules say so:
     1. A value is computed inside its reader (staged) when one assignment reads it, always at one index,
        it is no output, has no base, and no element would be computed twice; else it is computed whole, in a kernel
        of its own.
@@ -34,13 +35,14 @@ Rules, from access patterns only:
        one that walks most tensors element by element is innermost.
     5. A value that several assignments of one kernel read is computed once, inside the loops that all of them are in.
        Values computed whole whose outer loops are the same share a kernel (``groups.py``).
-    6. Contractions are tiled, transposed work is blocked, sums into rows of accumulators go in strips (``tile.py``).
+    6. Contractions are tiled, transposed work is blocked (``tile.py``).
     7. Where rows of a contraction are reduced before another contraction reads them, as in attention, both go block of
        rows by block of rows, and all that is between them stays there.
     8. Where a matrix is read by rows and by columns, each direction has one of its own (``schedule/matrices/``) and
        goes block of rows by block of rows.
     9. Rows that are known to be short have lanes across them where a step takes long.
-    10. Results of windows, and of few terms, are accumulated in registers, with lanes along them.
+    10. Of a reduction that has no tile, the cheapest loops are taken: lanes along a row, or along results that
+        registers or the cache keep.
 
 Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.
 """

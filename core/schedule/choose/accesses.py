@@ -15,7 +15,6 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.choose.terms import MOST_TERMS
 from ilang.core.schedule.fuse import mapping
 
 Access = tuple[Affine, ...]
@@ -103,16 +102,11 @@ def strided_order(
 ) -> tuple[int, ...]:
     """The axes of an assignment in the order of ``loop_order``.
 
-    A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once. Where
-    that axis is known to be a few vectors, and is reduced alone, the array is read in the order of memory.
+    A reduction whose innermost axis is long and reduced has all reduced axes inside: it meets each result once.
     """
     order = loop_order(node, accesses, machine)
     reduced = node.reduced_axes()
     is_inside = machine.device is None and bool(order) and order[-1] in reduced
     if not is_inside or extents.is_small(node.sizes[order[-1]]):
-        return order
-    row = extents.fixed(node.sizes[order[-1]])
-    is_alone = len(order) > 1 and order[-2] not in reduced
-    if is_alone and row and machine.sum_lanes <= row <= MOST_TERMS:
         return order
     return tuple(sorted(order, key=lambda axis: axis in reduced))

@@ -11,11 +11,11 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
-from ilang.core.schedule.choose.accesses import reads_of
+from ilang.core.schedule.choose.accesses import loop_order, reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests
+from ilang.core.schedule.choose.loops import priced_loops
 from ilang.core.schedule.choose.packing import Across, Packed, TileAxes
 from ilang.core.schedule.choose.short_rows import across, has_row_lanes
-from ilang.core.schedule.choose.strips import in_cache, in_registers
 from ilang.core.schedule.choose.tile import Factors, transposed
 
 
@@ -41,14 +41,13 @@ def own_nest(
     else:
         axes = analysis.order(value, node)
         squares = _transposed(analysis, value, node)
-        given = (node, analysis.extents, axes)
-        reads = reads_of(node, analysis.accesses[value])
-        in_blocks = (
-            squares
-            or in_registers(*given, reads, analysis.machine)
-            or in_cache(*given, analysis.machine)
-        )
-        nest = Nest(*(in_blocks or (((),) * len(axes), tuple(map(Loop, axes)))), sites)
+        loops = squares or (((),) * len(axes), tuple(map(Loop, axes)))
+        if node.reduced_axes() and node.base is None:
+            accesses = analysis.accesses[value]
+            order = loop_order(node, accesses, analysis.machine)
+            given = (node, analysis.extents, order, reads_of(node, accesses), analysis.machine)
+            loops = priced_loops(*given)[0][0]
+        nest = Nest(*loops, sites)
     rows = packed_rows(analysis, value, nest)
     if rows is not None:
         return nest, rows

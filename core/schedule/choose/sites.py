@@ -14,8 +14,8 @@ from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
+from ilang.core.schedule.choose.loops import priced_loops
 from ilang.core.schedule.choose.packing import Across, Packed, TileAxes, packed_site
-from ilang.core.schedule.choose.strips import in_cache, in_registers
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.fuse import axis_pairs, mapping
 
@@ -50,16 +50,11 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     around = None if packed is None else packed.inside(back)
     is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
     factors, loops = taken(outer, pairs, order)
-    if not any(factors) and not is_part:
-        axes = [loop.axis for loop in loops]
-        given = (producer, analysis.extents, axes)
+    if producer.reduced_axes() and producer.base is None and not any(factors) and not is_part:
         reads = reads_of(producer, analysis.accesses[read.value])
-        in_blocks = in_registers(*given, reads, analysis.machine, shared)
-        if in_blocks is None:
-            in_blocks = in_cache(*given, analysis.machine, shared)
-            if in_blocks is not None and not in_blocks[0][axes[-2]]:
-                in_blocks = None  # there are too few terms for partial sums
-        factors, loops = in_blocks or (factors, loops)
+        axes = [loop.axis for loop in loops]
+        given = (producer, analysis.extents, axes, reads, analysis.machine, shared)
+        factors, loops = priced_loops(*given)[0][0]
     return shared, Staged(read.value, factors, loops, places, around, is_part)
 
 

@@ -32,10 +32,12 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.accesses import Access, Accesses, reads_of, strided_order
+from ilang.core.schedule.choose.accesses import Access, Accesses, loop_order, reads_of
+from ilang.core.schedule.choose.loops import priced_loops
 from ilang.core.schedule.choose.packing import TileAxes
 from ilang.core.schedule.choose.terms import MOST_TERMS, RUN
 from ilang.core.schedule.choose.tile_cost import Price, TilePrice
+from ilang.core.schedule.registers import balanced
 
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes, whose product is ``MOST_TERMS``."""
@@ -106,6 +108,7 @@ class _Contraction:
     extents: Extents
     accesses: tuple[Access, ...]
     machine: Machine
+    weights: Accesses
 
     def extent(self, axis: int) -> int | None:
         """The extent of an axis, None where it is known at run time only."""
@@ -127,22 +130,19 @@ class _Contraction:
 
     def price(self, tile: Tiling) -> Price:
         """The price of a tiling; the extents are known."""
-        nest = Nest(tile.factors, tile.order(), ())
-        return self._priced(nest, tile.rows, tile.lanes, tile.windows).price(self.accesses)
-
-    def price_without(self, order: Sequence[int]) -> Price:
-        """The price of loops over whole axes in an order, outermost first."""
-        nest = Nest(((),) * len(order), tuple(map(Loop, order)), ())
-        lanes = self.node.output_axes()[-1] if order[-1] in self.node.reduced_axes() else order[-1]
-        return self._priced(nest, order[-2], lanes, False).price_without(self.accesses)
-
-    def _priced(self, nest: Nest, rows: int, lanes: int, windows: bool) -> TilePrice:
         node, many = self.node, self.machine.tiles.many_lanes
         extents = [self.extent(axis) or 0 for axis in range(len(node.axes))]
         lengths = {axis: extents[axis] for axis in node.output_axes()}
         vector = self.machine.vector_lanes("f32")
-        axes = TileAxes(rows, lanes, windows, lengths, many, vector)
-        return TilePrice(node, extents, nest, axes, self.machine)
+        axes = TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many, vector)
+        nest = Nest(tile.factors, tile.order(), ())
+        return TilePrice(node, extents, nest, axes, self.machine).price(self.accesses)
+
+    def price_without(self) -> Price:
+        """The price of loops without a tile; the extents are known."""
+        order = loop_order(self.node, self.weights, self.machine)
+        given = (self.node, self.extents, order, self.accesses, self.machine)
+        return priced_loops(*given)[0][1]
 
     def slides(self, axis: int) -> bool:
         """Whether an axis moves windows forwards, and does nothing else."""
@@ -173,14 +173,14 @@ def tiling(
         return None
     if any(part.variables() and part.axis() is None for part in node.target):
         return None
-    contraction = _Contraction(node, extents, tuple(reads_of(node, accesses)), machine)
+    reads = tuple(reads_of(node, accesses))
+    contraction = _Contraction(node, extents, reads, machine, accesses)
     if any(part.looked for index in contraction.accesses for part in index):
         return None
     sides = _rows_and_lanes(contraction)
     priced &= contraction.is_known()
-    order = strided_order(node, accesses, extents, machine) if priced else ()
     if sides is None:
-        return cheapest(contraction, None, order) if priced else None
+        return cheapest(contraction, None) if priced else None
     rows, lanes = sides
     width = contraction.extent(rows)
     thin = contraction.is_small(rows)
@@ -190,7 +190,7 @@ def tiling(
     if contraction.slides(rows):
         return _windows(contraction, rows, lanes)
     chosen = _tiling(contraction, rows, lanes)
-    return cheapest(contraction, chosen, order) if priced else chosen
+    return cheapest(contraction, chosen) if priced else chosen
 
 
 def _rows_and_lanes(contraction: _Contraction) -> tuple[int, int] | None:
@@ -222,12 +222,12 @@ def _rows_and_lanes(contraction: _Contraction) -> tuple[int, int] | None:
     return (rows[-1], lanes) if along and rows else None
 
 
-def cheapest(contraction: _Contraction, rule: Tiling | None, order: Sequence[int]) -> Tiling | None:
+def cheapest(contraction: _Contraction, rule: Tiling | None) -> Tiling | None:
     """The tiling of the least price; that of the rule where none is cheaper by a twentieth.
 
     First each pair of axes, as rows and as lanes, with several sizes of tiles and splits of the sum, in two orders;
     then, of the best three, each loop is moved to where the price is least, until nothing is gained. Rules have no
-    tiling where all operands have the last axis of the result: loops in ``order`` stay, unless a tile is cheaper.
+    tiling where all operands have the last axis of the result: loops stay whole, unless a tile is cheaper.
     """
     prices = {each: contraction.price(each) for each in candidates(contraction)}
     first = sorted(prices.items(), key=_cycles)
@@ -237,7 +237,7 @@ def cheapest(contraction: _Contraction, rule: Tiling | None, order: Sequence[int
         prices[rule] = contraction.price(rule)
     best = rule
     if moved:
-        price = contraction.price_without(order) if rule is None else prices[rule]
+        price = contraction.price_without() if rule is None else prices[rule]
         best = rule if price.cycles() <= 1.05 * _cycles(moved[0]) else moved[0][0]
     return best and replace(best, among=tuple(sorted(prices.items(), key=_cycles)))
 
@@ -344,11 +344,6 @@ def transposed(
 def _is_outside_last(index: tuple[Affine, ...], axis: int) -> bool:
     """Whether an axis walks another dimension than the last."""
     return axis in variables_of(index[:-1])
-
-
-def balanced(extent: int | None, rows: int) -> int:
-    """The rows of a tile that may have so many: as many in each as there can be."""
-    return -(-extent // -(-extent // rows)) if extent else rows
 
 
 def _height(extent: int | None, rows: int, times: int) -> int:

@@ -128,32 +128,6 @@ class TilePrice:
         )
         return Price(at_once, idle, stored, waited, merged, begun, copied)
 
-    def price_without(self, reads: Sequence[tuple[Affine, ...]]) -> Price:
-        """The price of loops without a tile, lanes along the innermost one.
-
-        Each lane has operands of its own. A sum is one of few lanes, which waits for itself; or sums of all results
-        inside of the terms are side by side in a buffer, which each term comes back to.
-        """
-        core, order = self.core, [loop.axis for loop in self.nest.order]
-        count, target = prod(self.extents) / self.vector, dims_of(self.node.target)
-        results = prod(self.extents[axis] for axis in self.node.output_axes())
-        arrays = [(dims_of(index), False, False) for index in dict.fromkeys(reads)]
-        moving = [dims for dims, _, _ in arrays if order[-1] in dims]
-        loads = sum(1 if dims[-1] == order[-1] else self.vector for dims in moving)
-        if order[-1] in self.reduced:
-            chained = count * self.vector / self.machine.sum_lanes * core.latency
-            stored, merged, begun = results * core.stored, 0.0, results * core.begun
-        else:
-            arrays.append((target, False, True))
-            terms = self.machine.tiles.strip_terms if order[-2] in self.reduced else 1
-            chained, merged, begun = 0.0, count / terms * core.stored, 0.0
-            each = core.stored / self.vector if self._is_along(target) else core.transposed
-            stored = results * each
-        filling, lines, waited = self._moving([*arrays, (target, True, False)])
-        loaded = count * loads / core.loads + filling
-        at_once = (count / core.multiply_adds, loaded, chained, *lines)
-        return Price((at_once,), 0.0, stored, waited, merged, begun, 0.0)
-
     def _counts(self) -> tuple[int, int, float, int]:
         """The results beside a row of a tile, vectors across all lanes, tiles, and terms of a sum."""
         extents = self.extents

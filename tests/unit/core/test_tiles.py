@@ -279,24 +279,24 @@ FOLDED_ROWS = "(I & {}ijk~ik) >> ijk*ik~ijk"
 @pytest.mark.parametrize(("op", "sign"), [("+", "+="), ("*", "*=")])
 def test_a_tile_of_integers_that_wrap_is_held_unsigned(dtype: str, op: str, sign: str) -> None:
     """GCC 12 before 12.3 loses terms where a step converts what it reduces (its bug 107212)."""
-    program = lowered(FOLDED_ROWS.format(op), dtypes=(dtype,), ranks=(3,), shapes=((8, 8, 8),))
+    program = lowered(FOLDED_ROWS.format(op), dtypes=(dtype,), ranks=(3,), shapes=((8, 40, 8),))
     assert "t1 " + dtype + "[8] registers wrapping" in loops_text(program)
     text = c.emit(program)
     bits = dtype[1:]
     assert f"uint{bits}_t t1[8];" in text
     assert f"t1[k] {sign} (uint{bits}_t)in0[" in text
-    assert f"(uint{bits}_t)in0[(i * 8 + j) * 8 + k] * t1[k])" in text
+    assert f"(uint{bits}_t)in0[(i * 40 + j) * 8 + k] * t1[k])" in text
 
 
 def test_a_tile_of_maxima_is_held_as_it_is() -> None:
-    program = lowered(FOLDED_ROWS.format(">"), dtypes=("i32",), ranks=(3,), shapes=((8, 8, 8),))
+    program = lowered(FOLDED_ROWS.format(">"), dtypes=("i32",), ranks=(3,), shapes=((8, 40, 8),))
     assert "t1 i32[8] registers" in loops_text(program)
     assert not any(buffer.wrapping for buffer in program.buffers)
     assert "int32_t t1[8];" in c.emit(program)
 
 
 def test_what_wraps_is_only_added_to() -> None:
-    program = lowered(FOLDED_ROWS.format(">"), dtypes=("i32",), ranks=(3,), shapes=((8, 8, 8),))
+    program = lowered(FOLDED_ROWS.format(">"), dtypes=("i32",), ranks=(3,), shapes=((8, 40, 8),))
     (tile,) = tiles(program)
     for number, invariant in ((tile.buffer, "added to, or multiplied"), (1, "callers do not")):
         buffers = list(program.buffers)

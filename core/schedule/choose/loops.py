@@ -1,0 +1,141 @@
+"""The loops of a reduction without a tile: of many, those with the least price (``loop_cost.py``).
+
+What runs along the lanes of vectors is a row that is reduced, or results side by side. Where few terms meet each
+result, and are known, results stay in registers until all of them have met it: a whole row of them with rows beside it,
+or a strip of a row. Elsewhere they are accumulated in memory, a strip that stays in the cache, and several terms are
+added before they meet one.
+
+Examples, a sum of three rows and columns, and a sum of columns:
+    in:   out = sum in0[i+u,j+v] over u, v, 3 each       out = sum in0[i,j] over i
+    out:  out | j:64 | i j u v j'                        out | i:8,j:2048 | j i j' i'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, prod
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.size_class import Extents
+from ilang.core.machine import Machine
+from ilang.core.schedule.choose.accesses import Access
+from ilang.core.schedule.choose.loop_cost import LoopPrice
+from ilang.core.schedule.choose.terms import MOST_TERMS
+from ilang.core.schedule.choose.tile_cost import Price
+from ilang.core.schedule.registers import balanced
+
+Loops = tuple[tuple[tuple[int, ...], ...], tuple[Loop, ...]]
+"""Splits and loops."""
+
+
+def priced_loops(
+    node: Assignment,
+    extents: Extents,
+    order: Sequence[int],
+    reads: Sequence[Access],
+    machine: Machine,
+    around: int = 0,
+) -> list[tuple[Loops, Price]]:
+    """Splits and loops of a reduction with their prices, the cheapest first.
+
+    Args:
+        node: a reduction.
+        extents: of the program.
+        order: its axes, by the strides they cause.
+        reads: the indices of all that an iteration reads.
+        machine: what the loops are for.
+        around: how many axes stay outermost.
+    """
+    lengths = [extents.usual(size) for size in node.sizes]
+    candidates = _Candidates(node, extents, order, reads, machine, around)
+    prices = [
+        (each, LoopPrice(node, lengths, Nest(*each, ()), machine).price(reads))
+        for each in dict.fromkeys(candidates.all())
+    ]
+    least = min(price.cycles() for _, price in prices)
+    return sorted(prices, key=lambda pair: max(pair[1].cycles(), 1.02 * least))
+
+
+class _Candidates:
+    """The candidates of a reduction: of the axes in order, so many stay outermost ``around`` others."""
+
+    def __init__(
+        self,
+        node: Assignment,
+        extents: Extents,
+        order: Sequence[int],
+        reads: Sequence[Access],
+        machine: Machine,
+        around: int,
+    ) -> None:
+        """For one reduction; results in lanes are walked ``along`` memory, and some of them ``stepped`` over."""
+        self.node, self.extents, self.machine = node, extents, machine
+        self.around, self.order = order[:around], order[around:]
+        ends = [index[-1] for index in (node.target, *reads) if index]
+        self.along = {order[-1], *(end.axis() for end in ends)}
+        self.stepped = {axis for end in ends for step, axis in end.steps() if abs(step) > 1}
+
+    def all(self) -> Iterator[Loops]:
+        """Whole loops as they are and with terms inside; results along memory in lanes, in registers and in memory."""
+        node = self.node
+        reduced, outputs = node.reduced_axes(), node.output_axes()
+        inside = sorted(self.order, key=lambda axis: axis in reduced)
+        terms = [axis for axis in self.order if axis in reduced]
+        if node.acc in ("+", ">", "<") and node.scalar.dtype in FLOATS and terms:
+            counts = [self._fixed(axis) for axis in terms]
+            are_few = all(counts) and prod(count or 1 for count in counts) <= MOST_TERMS
+            for lanes in (axis for axis in self.order if axis in outputs and axis in self.along):
+                others = [axis for axis in self.order if axis in outputs and axis != lanes]
+                if are_few:
+                    yield from self._in_registers(others, terms, lanes)
+                yield from self._in_memory(others, terms, lanes)
+        yield self._split({}, map(Loop, (*self.around, *self.order)))
+        yield self._split({}, map(Loop, (*self.around, *inside)))
+
+    def _in_registers(self, others: list[int], terms: list[int], lanes: int) -> Iterator[Loops]:
+        """A row of results in registers, with rows beside it where there is room; a strip of one that is too long."""
+        tiles, count = self.machine.tiles, self._fixed(lanes)
+        outer, inner = [*map(Loop, (*self.around, *others))], [*map(Loop, terms)]
+        if count is None or tiles.rows * tiles.lanes < count:
+            strips = {lanes: tiles.lanes}
+            yield self._split(strips, (*outer, Loop(lanes), *inner, Loop(lanes, 1)))
+            return
+        vector = self.machine.vector_lanes("f32")
+        most = tiles.rows * tiles.lanes // (ceil(count / vector) * vector)
+        # Compilers make vectors of what is walked in steps, and do it well for a few rows.
+        several = {2} if lanes in self.stepped else {min(tiles.rows, most), 2}
+        for most_rows in sorted(several, reverse=True):
+            rows = balanced(self._fixed(others[-1]), most_rows) if others and 1 < most else 1
+            if 1 < rows:
+                loops = (*outer, *inner, Loop(others[-1], 1), Loop(lanes))
+                yield self._split({others[-1]: rows}, loops)
+        yield self._split({}, (*outer, *inner, Loop(lanes)))
+
+    def _in_memory(self, others: list[int], terms: list[int], lanes: int) -> Iterator[Loops]:
+        """A strip of results in the cache, of which each meets the sum of several terms."""
+        tiles, parts = self.machine.tiles, dict[int, int]()
+        outer, inner = [*map(Loop, (*self.around, *others))], [*map(Loop, terms)]
+        count, last = self._fixed(lanes), self._fixed(terms[-1])
+        if count is None or tiles.strip < count:
+            parts[lanes] = tiles.strip
+            outer.append(Loop(lanes))
+        block = Loop(lanes, int(lanes in parts))
+        if last is not None and last <= tiles.strip_terms:
+            yield self._split(parts, (*outer, *inner[:-1], block, inner[-1]))
+            return
+        for some in range(tiles.strip_terms // 2, tiles.strip_terms + 1):
+            if some == tiles.strip_terms or (last and last % some == 0):
+                split = {**parts, terms[-1]: some}
+                yield self._split(split, (*outer, *inner, block, Loop(terms[-1], 1)))
+
+    def _split(self, parts: dict[int, int], loops: Sequence[Loop] | Iterator[Loop]) -> Loops:
+        """Splits of some axes, and loops."""
+        axes = range(len(self.node.axes))
+        return tuple((parts[axis],) if axis in parts else () for axis in axes), tuple(loops)
+
+    def _fixed(self, axis: int) -> int | None:
+        """The extent of an axis, 1 at least, None where it is known at run time only."""
+        extent = self.extents.fixed(self.node.sizes[axis])
+        return extent if extent is None else max(extent, 1)
