@@ -1,7 +1,7 @@
 """The reasons of a schedule that was chosen: the page of ``i explain --why``.
 
-A contraction whose tile a price chose has the best tilings beside each other, with what takes their cycles; the rest of
-a program is said to be chosen by rules.
+A contraction whose tile a price chose has the best tilings beside each other, with what takes their cycles, and so has
+another reduction its best loops; the rest of a program is said to be chosen by rules.
 
 Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each:
     out  +ijk~ij  12 tiles compared
@@ -27,7 +27,7 @@ UNIT = "Cycles are those of one core by a model of it: 3,000,000 take 1 ms at 3 
 
 @record
 class Why:
-    """The reasons of the loops of a program: the contractions with prices, and a sentence on others, if there are any.
+    """The reasons of the loops of a program: the reductions with prices, and a sentence on others, if there are any.
 
     ``collapsed`` are axes that run as one loop each and are several in the text, ``units`` axes over one element, which
     have no loop.
@@ -56,7 +56,7 @@ def why(shaped: Shaped, scheduled: Scheduled, priced: tuple[Priced, ...], is_all
     Args:
         shaped: the program.
         scheduled: what runs; it may have fewer axes.
-        priced: the contractions whose tiles prices chose.
+        priced: the reductions whose tiles or loops prices chose.
         is_all: whether there is nothing else.
     """
     walked, written = _axes(scheduled.shaped), _axes(shaped)
@@ -87,12 +87,12 @@ def _others(scheduled: Scheduled, is_priced: bool) -> str:
         return f"{rules}: prices are of processors, not of GPUs."
     if any(size.fixed is None for size in scheduled.shaped.sizes):
         return f"{rules}: prices need all extents (--shape)."
-    return f"{rules}: no sum of products has tiles to compare."
+    return f"{rules}: no reduction stands by itself."
 
 
 def _page(priced: Priced) -> Iterator[str]:
-    """The lines on a contraction: the candidates, what takes their cycles, and why one was chosen."""
-    yield f"{priced.name}  {priced.text}  {priced.tilings} tiles compared"
+    """The lines on a reduction: the candidates, what takes their cycles, and why one was chosen."""
+    yield f"{priced.name}  {priced.text}  {priced.compared} {priced.kind}s compared"
     rows = [
         (f"  {n}", f"{each.cycles:,}".rjust(WIDTH), each.bound, each.schedule)
         for n, each in enumerate(priced.candidates, 1)

@@ -14,12 +14,13 @@ from itertools import chain, islice, permutations, product
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.schedule import Loop, Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import extents_of
+from ilang.core.ir.size_class import SMALL, USUAL, extents_of
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.choice import analysed
 from ilang.core.schedule.choose.gpu import choose_for_gpu, other_block_tiles
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import choose_nests
+from ilang.core.schedule.choose.own_loops import loops_by_itself
 from ilang.core.schedule.choose.tile import Tiling
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.fuse import Provenance
@@ -29,7 +30,30 @@ from ilang.core.source import Span
 ORDERS = 120
 """Orders of loops of a value that are tried at most: all of five loops."""
 MOST = 3
-"""Tilings of a contraction that are shown; one more is that of the rules, where it stays."""
+"""Candidates that are shown; one more is the tile of the rules, where it stays."""
+_Names = tuple[tuple[str, ...], tuple[str, ...]]
+TILE: _Names = (
+    ("multiply-adds", "loads", "chains of additions"),
+    (
+        "sums stored",
+        "lines waited for",
+        "sums added in memory",
+        "tiles begun and ended",
+        "elements packed",
+    ),
+)
+"""What takes the cycles of a tile: at once, before lines, and added."""
+LOOPS: _Names = (
+    ("vectors", "loads that wait", "chains of results"),
+    (
+        "results stored",
+        "lines waited for",
+        "terms left over or widened",
+        "rows begun and ended",
+        "elements packed",
+    ),
+)
+"""The same of loops without a tile."""
 
 
 @record
@@ -54,18 +78,22 @@ class PricedTile:
 
 @record
 class Priced:
-    """A contraction whose tile a price chose, among so many: the best of each size, which one it is, and why."""
+    """A reduction whose tile or loops a price chose, among so many: the best, which one it is, and why.
+
+    Candidates of a ``kind``, "tile" or "schedule", are compared: of tiles the best of each size.
+    """
 
     name: str
     text: str
-    tilings: int
+    kind: str
+    compared: int
     candidates: tuple[PricedTile, ...]
     chosen: int
     reason: str
 
 
 def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
-    """The contractions of a program whose tiles prices chose, and whether they are all of it."""
+    """The reductions of a program whose tiles or loops prices chose, and whether they are all of it."""
     analysis = _analysis(scheduled)
     if analysis is None:
         return (), False
@@ -73,9 +101,12 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
     tiled = _tiled(analysis)
     nodes = scheduled.shaped.nodes
     values = [v for v, n in enumerate(nodes) if isinstance(n, Assignment) and not inlined[v]]
-    ends = [tilings.ends[value] for value in values]
-    is_all = bool(tiled) and all(end is not None and end[0] in tiled for end in ends)
-    return tuple(_priced(analysis, value, tile) for value, tile in tiled.items()), is_all
+    loops = {value: nest for value, nest in _with_loops(scheduled, analysis) if value in values}
+    ends = ((value, tilings.ends[value]) for value in values)
+    is_all = all(end[0] in tiled if end is not None else value in loops for value, end in ends)
+    pages = {value: _priced(analysis, value, tile) for value, tile in tiled.items()}
+    pages |= {value: _priced_loops(analysis, value, nest) for value, nest in loops.items()}
+    return tuple(page for _, page in sorted(pages.items())), bool(pages) and is_all
 
 
 def other_schedules(scheduled: Scheduled) -> Iterator[list[tuple[Span, str]]]:
@@ -164,6 +195,17 @@ def _tiled(analysis: Analysis) -> dict[int, Tiling]:
     return {value: tile for value, tile in tiles if tile is not None and tile.among}
 
 
+def _with_loops(scheduled: Scheduled, analysis: Analysis) -> Iterator[tuple[int, Nest]]:
+    """The reductions without a tile, stored whole, whose loops a price chose."""
+    for value in scheduled.whole():
+        node, nest = scheduled.assigned(value)
+        is_free = analysis.tilings.ends[value] is None and analysis.row_lanes[value] is None
+        if is_free and node.schedule is None and node.base is None and node.reduced_axes():
+            priced = loops_by_itself(analysis, value, node)
+            if (nest.factors, nest.order) == priced[0][0]:
+                yield value, nest
+
+
 def _nests_with(analysis: Analysis, value: int, tile: Tiling) -> tuple[Nest | None, ...]:
     """The nests of a program in which a contraction has another tile."""
     tiles = tuple(tile if n == value else t for n, t in enumerate(analysis.tilings.tiles))
@@ -190,43 +232,56 @@ def _priced(analysis: Analysis, value: int, tile: Tiling) -> Priced:
     winner = next(each for each in tile.among if replace(tile, among=()) == each[0])
     chosen = next((n for n, each in enumerate(shown) if each[0] == winner[0]), len(shown))
     shown += [winner] if chosen == len(shown) else []
-    candidates = tuple(_candidate(analysis, value, *each) for each in shown)
+    candidates = tuple(
+        _candidate(node, _nests_with(analysis, value, each)[value], price, TILE)
+        for each, price in shown
+    )
     name = analysis.shaped.tensors[value].name
     text, reason = unscheduled(node), _reason(candidates, chosen)
-    return Priced(name, text, len(tile.among), candidates, chosen, reason)
+    return Priced(name, text, "tile", len(tile.among), candidates, chosen, reason)
 
 
-def _candidate(analysis: Analysis, value: int, tile: Tiling, price: Price) -> PricedTile:
-    node, nest = analysis.shaped.assignment(value), _nests_with(analysis, value, tile)[value]
+def _priced_loops(analysis: Analysis, value: int, nest: Nest) -> Priced:
+    node = analysis.shaped.assignment(value)
+    priced = loops_by_itself(analysis, value, node)
+    nests = [replace(nest, factors=factors, order=order) for (factors, order), _ in priced[:MOST]]
+    written = [nest, *(_nests_as(analysis, value, each)[value] for each in nests[1:])]
+    candidates = tuple(
+        _candidate(node, each, price, LOOPS)
+        for each, (_, price) in zip(written, priced, strict=False)
+    )
+    reason = _reason(candidates, 0, "Schedule")
+    if any(analysis.extents.fixed(size) is None for size in node.sizes):
+        reason += f" Extents that are not known count as {USUAL}, or {SMALL} where they are small."
+    name = analysis.shaped.tensors[value].name
+    return Priced(name, unscheduled(node), "schedule", len(priced), candidates, 0, reason)
+
+
+def _candidate(node: Assignment, nest: Nest | None, price: Price, parts: _Names) -> PricedTile:
     assert nest is not None
-    names = ["multiply-adds", "loads", "chains of additions"]
+    names = [*parts[0]]
     names += [f"lines into L{n}" for n in range(1, len(price.at_once[0]) - len(names) + 1)]
     sets, longest = len(price.at_once), dict[str, float]()
-    for parts in price.at_once:
-        name = names[parts.index(max(parts))]
-        longest[name] = longest.get(name, 0) + max(parts) / sets
+    for cycles in price.at_once:
+        name = names[cycles.index(max(cycles))]
+        longest[name] = longest.get(name, 0) + max(cycles) / sets
     at_once = {
         name: sum(each) / sets
         for name, each in zip(names, zip(*price.at_once, strict=True), strict=True)
     }
     at_once["multiply-adds past an edge"] = price.idle
-    added = {
-        "sums stored": price.stored,
-        "lines waited for": price.waited,
-        "sums added in memory": price.merged,
-        "tiles begun and ended": price.begun,
-        "elements packed": price.copied,
-    }
+    others = (price.stored, price.waited, price.merged, price.begun, price.copied)
+    added = dict(zip(parts[1], others, strict=True))
     rounded = [{name: round(n) for name, n in each.items()} for each in (at_once, longest, added)]
     candidate = PricedTile(schedule_text(node, nest), round(price.cycles()), "", *rounded)
     counted = candidate.counted()
     return replace(candidate, bound=max(counted, key=counted.__getitem__))
 
 
-def _reason(candidates: Sequence[PricedTile], chosen: int) -> str:
-    """The reason why one of some candidates was chosen; the cheapest is the first one."""
+def _reason(candidates: Sequence[PricedTile], chosen: int, kind: str = "Tile") -> str:
+    """The reason why one of some candidates was chosen; the cheapest is the first one, or almost as cheap as it."""
     if len(candidates) < 2:
-        return "No other tile fits."
+        return f"No other {kind.lower()} fits."
     winner, other = candidates[chosen], candidates[not chosen]
     share = f"{abs(other.cycles - winner.cycles) / max(other.cycles, 1):.1%}".replace("%", " %")
     if chosen:
@@ -235,8 +290,10 @@ def _reason(candidates: Sequence[PricedTile], chosen: int) -> str:
             " and 5 % is the least for which the rules are left."
         )
     if winner.cycles == other.cycles:
-        return "Tiles 1 and 2 have one price; 1 was tried first."
+        return f"{kind}s 1 and 2 have one price; 1 was tried first."
+    if other.cycles < winner.cycles:
+        return f"{kind} 2 takes {share} less than {kind.lower()} 1, which was tried first: no reason to change."
     costs, others = winner.counted(), other.counted()
     gains = {name: n - costs.get(name, winner.at_once.get(name, 0)) for name, n in others.items()}
     most = max(gains, key=gains.__getitem__)
-    return f"Tile 1 takes {share} less than tile 2: {gains[most]:,} cycles less for {most}."
+    return f"{kind} 1 takes {share} less than {kind.lower()} 2: {gains[most]:,} cycles less for {most}."

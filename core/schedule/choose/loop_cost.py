@@ -54,6 +54,7 @@ class LoopPrice(TilePrice):
         arrays = [(dims_of(index), False, False) for index in dict.fromkeys(reads)]
         target, results = dims_of(self.node.target), self.count / self.terms
         is_held = self._is_held()
+        self.registers = self.beside[0] if is_held else self.lanes
         arrays += [(target, False, True)] if self.beside and not is_held else []
         parts = self._side_by_side(reads, is_held) if self.beside else self._along(reads)
         issued, chained, merged, begun = parts

@@ -13,10 +13,11 @@ from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.schedule.choose.accesses import loop_order, reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests
-from ilang.core.schedule.choose.loops import priced_loops
+from ilang.core.schedule.choose.loops import Loops, priced_loops
 from ilang.core.schedule.choose.packing import Across, Packed, TileAxes
 from ilang.core.schedule.choose.short_rows import across, has_row_lanes
 from ilang.core.schedule.choose.tile import Factors, transposed
+from ilang.core.schedule.choose.tile_cost import Price
 
 
 def own_nest(
@@ -43,10 +44,7 @@ def own_nest(
         squares = _transposed(analysis, value, node)
         loops = squares or (((),) * len(axes), tuple(map(Loop, axes)))
         if node.reduced_axes() and node.base is None:
-            accesses = analysis.accesses[value]
-            order = loop_order(node, accesses, analysis.machine)
-            given = (node, analysis.extents, order, reads_of(node, accesses), analysis.machine)
-            loops = priced_loops(*given)[0][0]
+            loops = loops_by_itself(analysis, value, node)[0][0]
         nest = Nest(*loops, sites)
     rows = packed_rows(analysis, value, nest)
     if rows is not None:
@@ -54,6 +52,13 @@ def own_nest(
     if lanes is not None and has_row_lanes(nest, lanes):
         return nest, lanes
     return nest, Across(nest.order[-2].axis, nest.order[-1].axis) if squares else None
+
+
+def loops_by_itself(analysis: Analysis, value: int, node: Assignment) -> list[tuple[Loops, Price]]:
+    """The splits and loops that a reduction may have where nothing around it says them, the cheapest first."""
+    accesses = analysis.accesses[value]
+    order = loop_order(node, accesses, analysis.machine)
+    return priced_loops(node, analysis.extents, order, reads_of(node, accesses), analysis.machine)
 
 
 def packed_rows(analysis: Analysis, value: int, nest: Nest) -> TileAxes | None:

@@ -83,6 +83,8 @@ class TilePrice:
         self.core, self.vector, self.size = machine.core, machine.vector_lanes(dtype), BYTES[dtype]
         self.line_bytes = machine.memory.line_bytes
         self.trips = tuple(map(self._trips, nest.order))
+        # Registers hold what the loops from here on, rows and lanes of a tile, share in one term.
+        self.registers = len(nest.order) - 2
         self.reduced = frozenset(node.reduced_axes())
         self.covered = self._covered()
         self.spans: dict[tuple[Dims, int], Spans] = {}
@@ -250,7 +252,7 @@ class TilePrice:
         core, order = self.core, self.nest.order
         filling, lines, waited = 0.0, [0.0] * len(core.cache_bytes), 0.0
         depths = range(len(order) + 1)
-        registers = len(order) - 2  # they hold what rows and lanes of a tile share in one term
+        registers = self.registers
         # A tile is stored after its terms: until then registers have it.
         stored = next((n for n, loop in enumerate(order) if loop.axis in self.reduced), registers)
         near = 0  # adjacent lines come in order where a loop around those that fit the nearest cache walks them

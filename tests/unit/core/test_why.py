@@ -73,3 +73,21 @@ def test_rules_are_said_to_choose() -> None:
     assert i(PRODUCT).why() == Why(
         (), "Rules chose the loops, not a price: prices need all extents (--shape)."
     )
+
+
+def test_loops_of_reductions_have_prices() -> None:
+    """The first one is what runs, and each is a schedule that can be written."""
+    for text, shape in (("+ij~j", (1000, 300)), ("+c(2h+r:2)(2w+s:2)~chw", (21, 48, 66))):
+        why = i(text).why(shape)
+        (priced,) = why.priced
+        assert priced.kind == "schedule"
+        assert why.others == ""
+        row = i(text).explain(shape).schedule[-1]
+        assert row.schedule == priced.candidates[0].schedule
+        for each in priced.candidates:
+            i(f"{text} {each.schedule}").source("c", shape)
+
+
+def test_open_extents_count_as_usual_ones() -> None:
+    (priced,) = i("+ij~j").why().priced
+    assert "Extents that are not known count as 1000" in priced.reason
