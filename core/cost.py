@@ -81,6 +81,11 @@ def of_assignments(shaped: Shaped, machine: Machine) -> dict[int, Work]:
     }
 
 
+def time_of(node: Assignment) -> float:
+    """The time of an iteration of an assignment."""
+    return _time([node.scalar])
+
+
 def _contracts(node: Assignment, product: Assignment) -> bool:
     """Whether an assignment sums products in which each operand is met again and again."""
     operands = [variables_of(r.index) for r in product.reads]

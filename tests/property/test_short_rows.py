@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ilang import Component, einx, i
+from ilang.core.schedule.choose import short_rows
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -67,6 +68,16 @@ def test_chains_of_rows_are_right(seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lanes_across_any_rows_are_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the price says, and however long the rows are."""
+    rng = random.Random(f"across {seed}")
+    monkeypatch.setattr(short_rows, "_pays", lambda *_: rng.random() < 0.7)
+    text, shape = program(rng)
+    _agree(i(text), array(rng, (*shape[:-1], rng.choice((*LENGTHS, 60, 64)))), text)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("name", "pattern"), OPERATIONS)
 def test_operations_on_rows_are_right(name: str, pattern: str) -> None:
     rng = random.Random(f"{name} {pattern}")
@@ -96,14 +107,14 @@ def test_lanes_go_across_short_rows() -> None:
 
 
 def test_rows_that_are_written_are_stored_along_memory() -> None:
-    """Unless they are shorter than a vector for each reduction, or wait for functions."""
+    """Unless they are no longer than a vector, or wait for functions."""
     centred = "(I & +ij~i) >> ij-i~ij"
     twice = f"{centred} >> (I & >ij~i) >> ij-i~ij"
     for text, length, is_across in (
         (centred, 9, True),
         (centred, 17, False),
         (centred, 47, False),
-        (twice, 17, True),
+        (twice, 16, True),
         (twice, 33, False),
     ):
         assert ("in0_copy" in i(text).loops((1000, length))) is is_across, (text, length)

@@ -74,9 +74,11 @@ class LoopPrice(TilePrice):
         """The cycles in which a vector along an axis is loaded, and whether its elements are side by side, or one."""
         loads, is_plain = 1.0, True
         for index in reads:
-            outside = any(axis in part.variables() for part in index[:-1])
-            steps = [abs(c) for c, walked in index[-1].steps() if walked == axis] if index else []
-            step = self.vector if outside else min(sum(steps), self.vector)
+            step, stride = 0, 1
+            for part, dim in zip(reversed(index), reversed(dims_of(index)), strict=True):
+                step += stride * sum(abs(c) for c, walked in part.steps() if walked == axis)
+                stride *= self.extents[dim] if 0 <= dim else self.vector
+            step = min(step, self.vector)
             loads += step if step <= 1 else 2 * step
             is_plain &= step <= 1
         return loads / self.core.loads, is_plain
@@ -128,7 +130,9 @@ class LoopPrice(TilePrice):
             is_long = not is_sum or RUN * self.machine.sum_lanes <= 2 * width
             partial = long if is_long else self.machine.sum_lanes
             chained = vectors * core.latency * self.vector / partial
-            begun = rows * (core.begun + rest / 2) if rest and is_sum and not half else 0.0
+            begun = (
+                rows * (core.begun / 2 if half else core.begun + rest / 2) * (is_sum and rest > 0)
+            )
             is_mixed = is_sum and width < min(self.terms, 2 * RUN)
             return vectors * loads, chained, vectors * core.merged * is_mixed, begun
         if self.is_short and self.around is not None:

@@ -1,7 +1,8 @@
 """Rows that are shorter than vectors, several of them side by side in lanes: rule 9 of the choice.
 
 A loop along such a row is all tail, and a step that takes long, as a maximum or an exponential, waits for the last one.
-Lanes take the same element of as many rows; what is read by rows is copied before, transposed in vectors.
+Lanes take the same element of as many rows; what is read by rows is copied before, transposed in vectors. Values that
+may share a kernel have a price for both ways, in cycles of one core.
 
 Example, ``>ij~i`` of 1000 rows of 9:
     in:   out = max in0[i,j] over j, loops i j
@@ -10,20 +11,28 @@ Example, ``>ij~i`` of 1000 rows of 9:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, prod
 
+from ilang.core.calculus.affine import variables_of
+from ilang.core.cost import time_of
+from ilang.core.dtype import BYTES
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.ops import SLOW
-from ilang.core.schedule.choose.accesses import Accesses, strided_order
+from ilang.core.schedule.choose.accesses import Accesses, reads_of, strided_order
 from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.loops import priced_loops
 from ilang.core.schedule.choose.packing import Across
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import mapping
+
+Link = tuple[int, int, dict[int, int]]
+"""A value that may be staged, a reader, and the reader's axes of its own."""
 
 
 def short_rows(
@@ -34,54 +43,38 @@ def short_rows(
     extents: Extents,
     machine: Machine,
 ) -> tuple[Across | None, ...]:
-    """The rows that each value has in lanes: reductions that wait, and what may share a kernel with them."""
+    """The rows that each value has in lanes: reductions of rows, and what may share a kernel with them, if it pays."""
     rows_of: list[Across | None] = []
+    lanes_of: list[Across | None] = []
     for value, node in enumerate(shaped.nodes):
         rows_of.append(None)
+        lanes_of.append(None)
         if isinstance(node, Assignment) and _is_free(node) and tilings.found(value) is None:
             order = strided_order(node, accesses[value], extents, machine)
-            rows_of[-1] = _rows(node, accesses[value], order, extents, machine)
-    lanes_of = _waiting(shaped, rows_of, extents, machine)
+            rows = rows_of[-1] = _rows(node, accesses[value], order, extents, machine)
+            lanes_of[-1] = rows if rows and rows.other in node.reduced_axes() else None
     if not any(lanes_of):
         return tuple(lanes_of)
-    for value, reader, pairs in reversed([*_pairs(shaped, inlining)]):
+    links = [*_links(shaped, inlining)]
+    for value, reader, axes in reversed(links):
         rows, lanes = rows_of[value], lanes_of[reader]
-        if rows is not None and lanes is not None and pairs.get(rows.last) == lanes.last:
+        if rows is not None and lanes is not None and axes.get(rows.last) == lanes.last:
             lanes_of[value] = rows
-    for value, reader, pairs in _pairs(shaped, inlining):
-        lanes, node = lanes_of[value], shaped.nodes[reader]
-        axis = None if lanes is None else pairs.get(lanes.last)
+    for value, reader, axes in links:
+        lanes, node = lanes_of[value], shaped.assignment(reader)
+        axis = None if lanes is None else axes.get(lanes.last)
         if axis is None or lanes_of[reader] is not None or tilings.found(reader) is not None:
             continue
         rows = rows_of[reader]
-        assert isinstance(node, Assignment)
         if rows is None and strided_order(node, accesses[reader], extents, machine)[-1] == axis:
             rows = Across(-1, axis)
         if rows is not None and rows.last == axis and _is_free(node):
             lanes_of[reader] = rows
-    return tuple(lanes_of)
-
-
-def _waiting(
-    shaped: Shaped, rows_of: Sequence[Across | None], extents: Extents, machine: Machine
-) -> list[Across | None]:
-    """The rows of reductions that wait.
-
-    Where rows are written that rest on a reduction, these would be stored across. In a row of a vector for each
-    reduction that takes longer than to wait, unless it is for functions.
-    """
-    linked, written = _linked(shaped), _written(shaped, rows_of)
-    waiting: list[Across | None] = [None] * len(rows_of)
-    for value, (node, rows) in enumerate(zip(shaped.nodes, rows_of, strict=True)):
-        if rows is None or not isinstance(node, Assignment):
-            continue
-        if rows.other not in node.reduced_axes():
-            continue
-        length = extents.fixed(node.sizes[rows.other]) or 0
-        is_across = written[value] and (1 + linked[value]) * machine.sum_lanes <= length
-        waits = not is_across and _waits(node, length, machine.sum_lanes, linked[value])
-        waiting[value] = rows if waits or _is_slow(shaped, node) else None
-    return waiting
+    groups = _together(lanes_of, links)
+    paying = [each for each in groups if _pays(shaped, inlining, accesses, each, extents, machine)]
+    return tuple(
+        map({v: rows for each in paying for v, rows in each.items()}.get, range(len(rows_of)))
+    )
 
 
 def _is_free(node: Assignment) -> bool:
@@ -89,41 +82,69 @@ def _is_free(node: Assignment) -> bool:
     return node.base is None and not node.scatters()
 
 
-def _linked(shaped: Shaped) -> list[bool]:
-    """Whether each value rests on the result of a reduction, or a reduction on it."""
-    reads = [
-        [read.value for read in node.reads] if isinstance(node, Assignment) else []
-        for node in shaped.nodes
-    ]
-    reduces = [isinstance(n, Assignment) and bool(n.reduced_axes()) for n in shaped.nodes]
-    after, before = list[bool](), [False] * len(reads)
-    for values in reads:
-        after.append(any(after[value] or reduces[value] for value in values))
-    for reader, values in reversed([*enumerate(reads)]):
-        for value in values:
-            before[value] |= reduces[reader] or before[reader]
-    return [late or early for late, early in zip(after, before, strict=True)]
-
-
-def _written(shaped: Shaped, rows_of: Sequence[Across | None]) -> list[bool]:
-    """Whether short rows are written that rest on each value."""
-    written = [False] * len(rows_of)
-    for value, node in reversed([*enumerate(shaped.nodes)]):
-        if isinstance(node, Assignment):
-            rows = rows_of[value]
-            written[value] |= rows is not None and rows.other in node.output_axes()
-            for read in node.reads:
-                written[read.value] |= written[value]
-    return written
-
-
-def _pairs(shaped: Shaped, inlining: Inlining) -> Iterator[tuple[int, int, dict[int, int]]]:
-    """Values that may be staged and their readers, in the order of the readers, with the reader's axes of theirs."""
+def _links(shaped: Shaped, inlining: Inlining) -> Iterator[Link]:
+    """Values that may be staged and their readers, in the order of the readers."""
     for reader, node in enumerate(shaped.nodes):
         for read in node.reads if isinstance(node, Assignment) else ():
             producer = shaped.nodes[read.value]
             if isinstance(producer, Assignment) and read.value not in inlining.kept:
                 yield read.value, reader, mapping(producer, read)
+
+
+def _together(lanes_of: Sequence[Across | None], links: Iterable[Link]) -> list[dict[int, Across]]:
+    """The rows of values with lanes across them that are linked with each other."""
+    groups = {value: {value: lanes} for value, lanes in enumerate(lanes_of) if lanes is not None}
+    for value, reader, _ in links:
+        if value in groups and reader in groups and groups[value] is not groups[reader]:
+            groups[value] |= groups[reader]
+            groups |= dict.fromkeys(groups[reader], groups[value])
+    return list({min(each): each for each in groups.values()}.values())
+
+
+def _pays(
+    shaped: Shaped,
+    inlining: Inlining,
+    accesses: Sequence[Accesses],
+    lanes_of: dict[int, Across],
+    extents: Extents,
+    machine: Machine,
+) -> bool:
+    """Whether lanes across rows take fewer cycles than lanes along them.
+
+    Along rows a reduction waits for its lanes where others rest on it, unless longer rows are written meanwhile, and
+    functions make it wait in any case. Across them what is read by rows is transposed, and so is what is stored.
+    """
+    nodes = {value: shaped.assignment(value) for value in lanes_of}
+    core, wide = machine.core, machine.sum_lanes
+    assert core is not None
+    scalars = [part for node in nodes.values() for part in scalars_within(node.scalar)]
+    is_slow = any(isinstance(part, Apply) and part.primitive in SLOW for part in scalars)
+    is_written = any(lanes_of[v].other in node.output_axes() for v, node in nodes.items())
+    is_linked = 1 < sum(bool(node.reduced_axes()) for node in nodes.values())
+    along, moved = 0.0, dict[tuple[int, bool], int]()
+    for value, node in nodes.items():
+        lanes, axes = lanes_of[value], range(len(node.axes))
+        lengths = [extents.usual(node.sizes[axis]) for axis in axes]
+        count, rows = prod(lengths), lengths[lanes.last]
+        length = lengths[lanes.other] if 0 <= lanes.other else 1
+        time = time_of(node)
+        step = core.ordered[0] if node.acc in (">", "<") else 1 / core.multiply_adds
+        along -= count / rows * ceil(rows / wide) * (time + step)
+        if node.reduced_axes():
+            reads = reads_of(node, accesses[value])
+            order = strided_order(node, accesses[value], extents, machine)
+            along += priced_loops(node, extents, order, reads, machine)[0][1].cycles()
+            part = min(length, wide) / wide
+            if is_slow or (length <= wide if is_written else is_linked):
+                along += count / length * wide.bit_length() * core.latency * part
+            time -= 1
+        along += count / wide * time
+        for read in node.reads:
+            if read.value not in nodes and {lanes.last, lanes.other} <= variables_of(read.index):
+                moved[read.value, False] = count
+        if lanes.other in node.output_axes() and value in inlining.kept:
+            moved[value, True] = count
+    return 0 < along - sum(core.transposed * (1 + out) * n for (_, out), n in moved.items())
 
 
 def across(
@@ -151,7 +172,9 @@ def _rows(
     extents: Extents,
     machine: Machine,
 ) -> Across | None:
-    """The short rows that an assignment reads or writes element by element in its innermost loop."""
+    """The rows that an assignment reads or writes element by element in its innermost loop, if a cache has a block."""
+    if machine.core is None:
+        return None
     outputs = node.output_axes()
     for index in accesses:
         if len(index) < 2 or any(part.looked for part in index):
@@ -160,29 +183,7 @@ def _rows(
         if rows is None or rows not in outputs or short is None or order[-1] != short:
             continue
         count, length = (extents.fixed(node.sizes[axis]) for axis in (rows, short))
-        most = machine.tiles.lanes * 3 // 4
-        if count and length and machine.tiles.block[0] <= count and 1 < length <= most:
+        most = machine.core.cache_bytes[0] // (machine.tiles.block[1] * BYTES["f64"])
+        if count and length and 1 < count and 1 < length <= most:
             return Across(short, rows)
     return None
-
-
-def _waits(node: Assignment, length: int, lanes: int, is_linked: bool) -> bool:
-    """Whether a reduction along rows of a length, 0 if that is not known, waits for the result so far.
-
-    A sum waits where it ``is_linked`` with another reduction, and where vectors do not divide the row: the terms that
-    they leave over are added one after the other. So does an extreme, unless its row has a vector or more.
-    """
-    if not length:
-        return False
-    if node.acc == "+":
-        return is_linked or 0 < min(length % lanes, lanes % length)
-    is_part = length < lanes and 0 < length % (lanes // 2)
-    return node.acc in (">", "<") and (is_linked or is_part)
-
-
-def _is_slow(shaped: Shaped, node: Assignment) -> bool:
-    """Whether a reduction waits for functions, of which few make no vector."""
-    nodes = (shaped.nodes[read.value] for read in node.reads)
-    scalars = [node.scalar, *(each.scalar for each in nodes if isinstance(each, Assignment))]
-    applied = (part for each in scalars for part in scalars_within(each) if isinstance(part, Apply))
-    return any(part.primitive in SLOW for part in applied)

@@ -82,7 +82,7 @@ def test_loops_of_reductions_have_prices() -> None:
         (priced,) = why.priced
         assert priced.kind == "schedule"
         assert why.others == ""
-        row = i(text).explain(shape).schedule[-1]
+        row = i(text).explain(shape).execution.schedule[-1]
         assert row.schedule == priced.candidates[0].schedule
         for each in priced.candidates:
             i(f"{text} {each.schedule}").source("c", shape)
