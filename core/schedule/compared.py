@@ -42,7 +42,7 @@ TILE: _Names = (
         "elements packed",
     ),
 )
-"""What takes the cycles of a tile: at once, before lines, and added."""
+"""The names of what takes the cycles of a tile, at once with lines, and added."""
 LOOPS: _Names = (
     ("vectors", "loads that wait", "chains of results"),
     (
@@ -53,7 +53,7 @@ LOOPS: _Names = (
         "elements packed",
     ),
 )
-"""The same of loops without a tile."""
+"""The names of what takes the cycles of loops without a tile."""
 
 
 @record

@@ -172,7 +172,6 @@ class _GroupedRows:
             reads=tuple(Read(part, target) for part in parts),
             scalar=Apply(COMBINED[node.acc or ""], operands, dtype),
             acc=None,
-            acc_dtype=dtype,
             operands=(),
         )
 

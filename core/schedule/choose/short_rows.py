@@ -126,10 +126,11 @@ def _pays(
         lanes, axes = lanes_of[value], range(len(node.axes))
         lengths = [extents.usual(node.sizes[axis]) for axis in axes]
         count, rows = prod(lengths), lengths[lanes.last]
+        vectors = count // rows * ceil(rows / wide)
         length = lengths[lanes.other] if 0 <= lanes.other else 1
         time = time_of(node)
         step = core.ordered[0] if node.acc in (">", "<") else 1 / core.multiply_adds
-        along -= count / rows * ceil(rows / wide) * (time + step)
+        along -= vectors * (time + step)
         if node.reduced_axes():
             reads = reads_of(node, accesses[value])
             order = strided_order(node, accesses[value], extents, machine)
@@ -141,9 +142,9 @@ def _pays(
         along += count / wide * time
         for read in node.reads:
             if read.value not in nodes and {lanes.last, lanes.other} <= variables_of(read.index):
-                moved[read.value, False] = count
+                moved[read.value, False] = vectors * wide
         if lanes.other in node.output_axes() and value in inlining.kept:
-            moved[value, True] = count
+            moved[value, True] = vectors * wide
     return 0 < along - sum(core.transposed * (1 + out) * n for (_, out), n in moved.items())
 
 
@@ -184,6 +185,6 @@ def _rows(
             continue
         count, length = (extents.fixed(node.sizes[axis]) for axis in (rows, short))
         most = machine.core.cache_bytes[0] // (machine.tiles.block[1] * BYTES["f64"])
-        if count and length and 1 < count and 1 < length <= most:
+        if count and length and machine.sum_lanes <= count and 1 < length <= most:
             return Across(short, rows)
     return None
