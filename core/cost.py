@@ -48,11 +48,6 @@ class Work:
         known, unknown = self.split(sizes)
         return known * prod(max(1.0, USUAL / steps.get(size, 1)) for size in unknown)
 
-    def iterations(self, sizes: Sequence[Size]) -> int | None:
-        """The number of iterations; None where an extent is known at run time only."""
-        extents = [sizes[size].fixed for size in self.sizes]
-        return None if None in extents else prod(extent or 0 for extent in extents)
-
     def split(self, sizes: Sequence[Size]) -> tuple[float, tuple[int, ...]]:
         """The time of all iterations: a number, times the sizes that are not known."""
         known = self.time * prod(n for size in self.sizes if (n := sizes[size].fixed) is not None)

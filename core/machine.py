@@ -150,7 +150,6 @@ class Threads:
         scratch_bytes: scratch storage beyond which there is room for one thread only.
         enough_work: work that is worth several threads, in elements that one thread adds: some microseconds.
         levels: marked loops around each other at most.
-        least_iterations: a nest that is known to have fewer is not worth a mark.
         most_blocks: blocks of a reduction at most.
         block_work: iterations of such a block at least: enough for a thread to start for.
         block_terms: terms that each accumulator of such a block meets at least, where it has several.
@@ -161,7 +160,6 @@ class Threads:
     scratch_bytes: int
     enough_work: int
     levels: int
-    least_iterations: int
     most_blocks: int
     block_work: int
     block_terms: int
@@ -426,7 +424,6 @@ CPU = Machine(
         scratch_bytes=64 << 20,
         enough_work=65536,
         levels=3,
-        least_iterations=32768,
         most_blocks=64,
         block_work=131072,
         block_terms=16,
@@ -492,7 +489,6 @@ GPU = Machine(
         scratch_bytes=64 << 20,
         enough_work=65536,
         levels=3,
-        least_iterations=0,
         most_blocks=264,  # two for each multiprocessor
         block_work=4096,
         block_terms=1,

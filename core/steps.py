@@ -119,6 +119,7 @@ def _gpu_pass(stage: str, summary: str, verify: str = "verify") -> Step:
     return replace(step, gives="core/ir/gpu.py", verify=lazy("check.gpu", verify))
 
 
+FOLDS = _kernel_pass("folded", "loops of one iteration replaced by what they do")
 GUARDS = _kernel_pass("guarded", "loops skipped where an extent inside is 0")
 
 CPU_PASSES = (
@@ -128,6 +129,7 @@ CPU_PASSES = (
     _kernel_pass("cpu.lanes", "reductions in vector lanes"),
     _kernel_pass("cpu.threads", "independent loops marked parallel"),
     _kernel_pass("cpu.tiles", "tiles as micro-kernels, in vector registers, with packing"),
+    FOLDS,
     _kernel_pass("cpu.outlined", "functions of parallel loops"),
     _kernel_pass(
         "cpu.versions", "loops unrolled, with prefetches, split at boundaries, or with reciprocals"
@@ -148,6 +150,7 @@ GPU_PASSES = (
     _gpu_pass("vectorized", "loads and stores vectorized, coalesced, and held in registers"),
     _gpu_pass("buffers", "double buffering"),
     _gpu_pass("matrices", "matrix instructions"),
+    replace(FOLDS, gives="core/ir/gpu.py", verify=lazy("check.gpu", "verify")),
     _gpu_pass("indices", "indices narrowed to 32 bits"),
     _gpu_pass("barriers", "barriers between threads of a block", "verify_ordered"),
     replace(GUARDS, gives="core/ir/gpu.py", verify=lazy("check.gpu", "verify_ordered")),

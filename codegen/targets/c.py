@@ -50,7 +50,7 @@ INCLUDES = {
     "#include <stddef.h>": "",
     "#include <stdint.h>": "",
     "#include <string.h>": r"\b(memcpy|memset|str\w+)\(",
-    "#ifdef _OPENMP\n#include <omp.h>\n#endif": "",
+    "#ifdef _OPENMP\n#include <omp.h>\n#endif": r"\bomp_\w+\(",
 }
 """The headers of C, each with a pattern of the names for which a text includes it: compilers read them every time."""
 
@@ -288,12 +288,14 @@ class _Emission:
         spelling = functions.spelling
         name = spelling.variable(loop.variable)
         start, whole = spelling.bound(loop.begin), spelling.bound(loop.end)
-        ends = Ends(start, f"end_{name}", whole) if loop.end.operands else Ends(start, whole)
+        named = loop.end.operands and not whole.isdigit()
+        ends = Ends(start, f"end_{name}", whole) if named else Ends(start, whole)
         if loop.outline is not None and loop.outline.estimate is not None:
             yield functions.call(loop.outline, loop.outline.estimate)
         elif loop.lanes > 1:
             first = [f"const int64_t start_{name} = {start};"] if loop.chunk is not None else []
-            yield from braced("", (*first, *self._vectorised(loop, whole, functions)))
+            lines = (*first, *self._vectorised(loop, whole, functions))
+            yield from lines if whole.isdigit() else braced("", lines)
         else:
             yield from self._plain_for(loop, ends, functions)
 
@@ -310,8 +312,8 @@ class _Emission:
         from ilang.codegen.targets.c_prefetch import chunk, chunked
 
         spelling = functions.spelling
-        lines = self._divided(loop, chunk(loop, spelling), functions)
         within = Ends(ends.start, ends.end)
+        lines = self._divided(loop, chunk(loop, loop.prefetch, within, spelling), functions)
         chunks = chunked(loop, loop.prefetch, within, spelling, lines)
         if not ends.value:
             return chunks
@@ -366,19 +368,26 @@ class _Emission:
         if loop.chunk is not None:  # a block starts at a multiple of the lanes
             start = f"start_{name}"
             multiple = f"{start} + ({end} - {start}) / {lanes} * {lanes}"
-        yield f"const int64_t {end} = {size};"
-        yield f"const int64_t {whole} = {multiple};"
+        left = f"{end} - {whole}"
+        if size.isdigit() and loop.chunk is None:
+            end, whole = size, str(int(size) // lanes * lanes)
+            left = str(int(end) - int(whole))
+        else:
+            yield f"const int64_t {end} = {size};"
+            yield f"const int64_t {whole} = {multiple};"
         ends = Ends(start, whole)
         if loop.prefetch is None:
             yield from self._blocks_of_lanes(loop, ends, functions)
         else:
             from ilang.codegen.targets.c_prefetch import chunk, chunked
 
-            blocks = self._blocks_of_lanes(loop, chunk(loop, spelling), functions)
+            of_chunk = chunk(loop, loop.prefetch, ends, spelling)
+            blocks = self._blocks_of_lanes(loop, of_chunk, functions)
             yield from chunked(loop, loop.prefetch, ends, spelling, blocks)
-        yield LEFT_SMALL
-        head = f"for (int lane = 0; lane < {end} - {whole}; ++lane)"
-        yield from braced(head, _in_lane(loop, f"{whole} + lane", functions))
+        if left != "0":
+            yield LEFT_SMALL
+            head = f"for (int lane = 0; lane < {left}; ++lane)"
+            yield from braced(head, _in_lane(loop, f"{whole} + lane", functions))
 
     def _blocks_of_lanes(
         self, loop: ir.For, ends: Ends, functions: KernelFunctions

@@ -17,3 +17,8 @@ class Ends:
         """The declaration of a loop variable."""
         more = f", {self.end} = {self.value}" if self.value else ""
         return f"int64_t {name} = {self.start}{more}"
+
+    def iterations(self) -> int | None:
+        """The number of iterations, where both ends are numbers."""
+        known = self.start.isdigit() and self.end.isdigit()
+        return int(self.end) - int(self.start) if known else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
 from typing import assert_never
 
 from ilang.codegen.targets import c_variants
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
+from ilang.codegen.targets.workspace import Workspace, constant_workspace
 from ilang.core.calculus.extent import ATOM, CHOICE, PRODUCT, QUOTIENT, SUM, Operator, joined
 from ilang.core.ir.host import Condition, Host, Launch, Look, Step
 from ilang.core.ir.ids import BufferId
@@ -101,8 +101,6 @@ FORMULAS: dict[str, Operator] = {
     "chunks": Operator(_chunks),
     "several": Operator(lambda count: f"several({count})"),
 }
-MOST_KNOWN = 1 << 24
-"""The largest number of elements that is written out: any size_t holds what they take."""
 WIDEST = 100
 """Columns of a list of parameters that stays on one row."""
 
@@ -147,6 +145,10 @@ class Entry:
         self.has_variants = has_variants
         self.name = function_identifier(host.program.name)
         self.spelling = Spelling(host.program, None)
+        self.constant = constant_workspace(host)
+        """The layout, where it is known: then its numbers stand in the text."""
+        self.total = "plan.total" if self.constant is None else total_of(host, self.constant)
+        """The bytes of the workspace."""
         self.manner = "STRAIGHT " if host.is_long() else ""
         """The specifiers of the functions that are as long as the program."""
         self.fields = ["size_t scratch, scratch_bytes, total;"]
@@ -160,15 +162,17 @@ class Entry:
 
     def layout(self) -> Iterator[str]:
         """The layout of the workspace, and the declarations of the variants of the function."""
-        yield from self._plan()
-        work = (
-            f"size_t {self.name}_work(const {self.name}_sizes *sizes)",
-            "{",
-            f"{INDENT}{self.name}_layout plan = {self.zeros};",
-            f"{INDENT}if (sizes == NULL) return SIZE_MAX;",
-            f"{INDENT}return {self.name}_plan(sizes, &plan) ? plan.total : SIZE_MAX;",
-            "}",
-        )
+        work = [f"size_t {self.name}_work(const {self.name}_sizes *sizes)", "{"]
+        if self.constant is None:
+            yield from self._plan()
+            work += [
+                f"{INDENT}{self.name}_layout plan = {self.zeros};",
+                f"{INDENT}if (sizes == NULL) return SIZE_MAX;",
+                f"{INDENT}return {self.name}_plan(sizes, &plan) ? plan.total : SIZE_MAX;",
+            ]
+        else:
+            work.append(f"{INDENT}return sizes == NULL ? SIZE_MAX : {self.total};")
+        work.append("}")
         if self.has_variants:
             more = status_lines(self.name, statuses(self.program))
             yield from c_variants.once((*work, "", *more))
@@ -194,13 +198,13 @@ class Entry:
         yield "{"
         yield from self._checks()
         for position, number in enumerate(table):
-            yield from _measured(self, number, f"plan->bytes[{position}]")
+            yield f"{INDENT}if (!{self._measure(number, f'&plan->bytes[{position}]')}) return 0;"
         if host.temporaries or host.scratch:
             yield f"{INDENT}size_t bytes = 0;"
         for number in host.temporaries:
             yield f"{INDENT}plan->at_{self._array(number)} = plan->total;"
             added = self.added.format("&plan->total", "bytes")
-            yield from _measured(self, number, "bytes", added)
+            yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
         if host.marks:
             yield f"{INDENT}plan->marks = plan->total;"
             yield f"{INDENT}if (!{self.added.format('&plan->total', self.marks_bytes)}) return 0;"
@@ -211,7 +215,7 @@ class Entry:
                 yield f"{INDENT}scratch = 0;"
                 for number in private:
                     added = self.added.format("&scratch", "bytes")
-                    yield from _measured(self, number, "bytes", added)
+                    yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
                 yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
             yield from self._copies_of_scratch()
         if not host.has_workspace():
@@ -223,7 +227,10 @@ class Entry:
         yield ""
 
     def _copies_of_scratch(self) -> Iterator[str]:
-        """Room for as many threads as there are."""
+        """Room for as many threads as there are, where they have parts of their own."""
+        if not any(launch.divided for launch in self.host.launches()):
+            yield f"{INDENT}if (!add(&plan->total, plan->scratch_bytes)) return 0;"
+            return
         yield f"{INDENT}for (int t = 0; t < scratches(plan->scratch_bytes); ++t) {{"
         yield f"{INDENT}{INDENT}if (!add(&plan->total, plan->scratch_bytes)) return 0;"
         yield f"{INDENT}}}"
@@ -231,7 +238,7 @@ class Entry:
     def _array(self, number: BufferId) -> str:
         return identifier(self.program.memory(number).name)
 
-    def measure(self, number: int, target: str) -> str:
+    def _measure(self, number: int, target: str) -> str:
         """A C call that computes the bytes of a buffer, false if they do not fit."""
         buffer = self.program.buffers[number]
         extents = ", ".join(self.spelling.size(size) for size in buffer.dims)
@@ -312,18 +319,17 @@ class Entry:
             arrays = [self._array(n) for n in self.program.arguments()]
             call = f"{INDENT}RETURN_NEWEST({self.name}, ("
             yield several_a_line(call, ["sizes", *arrays, "work"], "));")
-        yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
-        yield f"{INDENT}if (sizes == NULL) return 1;"
-        yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
+        yield from planned(self)
         if table:
-            yield from self._checked_arrays("work, plan.total")
+            yield from self._checked_arrays(f"work, {self.total}")
         for step in host.sizes:
             yield from self._step(step)
         if host.has_workspace():
             yield f"{INDENT}char *const base = start_in(work);"
         for temporary in host.temporaries:
             c_type, name = self.spelling.element_kind(temporary), self._array(temporary)
-            place = f"({c_type} *)(void *)(base + plan.at_{name})"
+            start = f"plan.at_{name}" if self.constant is None else str(self.constant.at[temporary])
+            place = f"({c_type} *)(void *)({at(start)})"
             yield f"{INDENT}{c_type} *{name} = {self._placed(temporary, place)};"
         yield from self._begun()
         for each in host.operations:
@@ -346,7 +352,11 @@ class Entry:
         pointers = ", ".join(self._array(n) for n in table)
         yield f"{INDENT}const void *arrays[{len(table)}] = {{{pointers}}};"
         read = sum(self.program.buffers[n].role == "input" for n in table)
-        call = f"check(arrays, plan.bytes, {len(table)}, {read}, {work})"
+        if self.constant is not None:
+            counts = ", ".join(map(str, self.constant.counts))
+            yield f"{INDENT}const size_t bytes[{len(table)}] = {{{counts}}};"
+        bytes_of = "plan.bytes" if self.constant is None else "bytes"
+        call = f"check(arrays, {bytes_of}, {len(table)}, {read}, {work})"
         yield f"{INDENT}const int status = {call};"
         yield f"{INDENT}if (status != 0) return status;"
 
@@ -373,25 +383,38 @@ class Entry:
     def _launch(self, launch: Launch) -> Iterator[str]:
         words = [self.spelling.size(n) for n in launch.sizes]
         words += [self._array(n) for n in launch.buffers]
-        words += ["base + plan.scratch"] if launch.scratch else []
-        words += ["plan.scratch_bytes"] if launch.divided else []
+        words += [at(field(self, "scratch"))] if launch.scratch else []
+        words += [field(self, "scratch_bytes")] if launch.divided else []
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
         tests = " && ".join(map(self._condition, launch.every_condition()))
         yield several_a_line(f"{INDENT}{f'if ({tests}) ' if tests else ''}{kernel}(", words, ");")
 
 
-def _measured(entry: Entry, number: BufferId, place: str, added: str = "") -> Iterator[str]:
-    """The statements that compute the bytes of a buffer, and add them; 0 is returned where they do not fit."""
-    buffer, sizes = entry.program.buffers[number], entry.program.sizes
-    extents = [sizes[size].fixed for size in buffer.dims]
-    count = MOST_KNOWN + 1 if None in extents else prod(each or 0 for each in extents)
-    if buffer.whole() is not None or MOST_KNOWN < count:
-        tests = [entry.measure(number, f"&{place}"), *([added] if added else [])]
-        yield f"{INDENT}if ({' || '.join(f'!{test}' for test in tests)}) return 0;"
-        return
-    yield f"{INDENT}{place} = {product((str(count), f'sizeof({C_TYPES[buffer.dtype]})'))};"
-    if added:
-        yield f"{INDENT}if (!{added}) return 0;"
+def field(entry: Entry, name: str) -> str:
+    """A number of the layout."""
+    return f"plan.{name}" if entry.constant is None else str(getattr(entry.constant, name))
+
+
+def at(place: str, base: str = "base") -> str:
+    """An address in the workspace."""
+    return base if place == "0" else f"{base} + {place}"
+
+
+def total_of(host: Host, layout: Workspace) -> str:
+    """The bytes of a workspace whose layout is known: with scratch storage for as many threads as there are."""
+    if not any(launch.divided for launch in host.launches()):
+        return str(layout.total - max(0, layout.workers - 1) * layout.scratch_bytes)
+    each, others = layout.scratch_bytes, layout.total - layout.workers * layout.scratch_bytes
+    return f"{others} + (size_t)scratches({each}) * {each}"
+
+
+def planned(entry: Entry) -> Iterator[str]:
+    """The layout for the sizes that a function is called with."""
+    if entry.constant is None:
+        yield f"{INDENT}{entry.name}_layout plan = {entry.zeros};"
+    yield f"{INDENT}if (sizes == NULL) return 1;"
+    if entry.constant is None:
+        yield f"{INDENT}if (!{entry.name}_plan(sizes, &plan)) return 3;"
 
 
 def _hold(reach: Reach, size: Callable[[int], str]) -> Iterator[str]:

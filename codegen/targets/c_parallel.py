@@ -122,8 +122,8 @@ class KernelFunctions:
                 count = " * ".join(f"(size_t){self.spelling.size(size)}" for size in buffer.dims)
                 yield f"scratch += padded({count} * sizeof({kind}));"
         if outline.calls and not loops:
-            given = "scratch_bytes" if outline.divided else "0"
-            yield f"const int team = threads({given});"
+            given = "threads_with_scratch(scratch_bytes)" if outline.divided else "threads()"
+            yield f"const int team = {given};"
         yield from body
         yield "}"
         yield ""

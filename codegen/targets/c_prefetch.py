@@ -23,7 +23,10 @@ def chunked(
     loop: For, prefetch: Prefetch, ends: Ends, spelling: Spelling, lines: Iterable[str]
 ) -> Iterator[str]:
     """The chunks of a loop between two ends, each of which fetches its cache lines before the ``lines`` of its loop."""
-    of_chunk = chunk(loop, spelling)
+    of_chunk = chunk(loop, prefetch, ends, spelling)
+    if of_chunk is ends:
+        yield from (*_fetches(prefetch, spelling.variable(loop.variable), ends, spelling), *lines)
+        return
     start = of_chunk.start
     head = f"{start} = {ends.start}; {start} < {ends.end}; {start} += {prefetch.chunk}"
     fetches = _fetches(prefetch, spelling.variable(loop.variable), of_chunk, spelling)
@@ -39,8 +42,11 @@ def _fetches(prefetch: Prefetch, name: str, ends: Ends, spelling: Spelling) -> I
         yield from [f"{head} {calls[0]}"] if len(calls) == 1 else braced(head, calls)
 
 
-def chunk(loop: For, spelling: Spelling) -> Ends:
-    """The ends of a chunk of a loop."""
+def chunk(loop: For, prefetch: Prefetch, ends: Ends, spelling: Spelling) -> Ends:
+    """The ends of a chunk of a loop between two ends: these, where one chunk is known to have all iterations."""
+    known = ends.iterations()
+    if known is not None and known <= prefetch.chunk:
+        return ends
     name = spelling.variable(loop.variable)
     return Ends(f"{name}_chunk", f"{name}_stop")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
+from math import prod
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
@@ -39,8 +40,11 @@ ORDERED = {"f32": "i32", "f64": "i64"}
 
 
 def product(words: Iterable[str]) -> str:
-    """A product without the factors that are 1."""
-    return " * ".join(word for word in words if word != "1") or "1"
+    """A product without the factors that are 1; one of numbers alone is a number."""
+    factors = [word for word in words if word != "1"]
+    if factors and all(word.isdigit() for word in factors):
+        return str(prod(map(int, factors)))
+    return " * ".join(factors) or "1"
 
 
 def comment(text: str) -> str:
@@ -153,13 +157,15 @@ class KernelNames:
             return f"start_of({', '.join(words)})"
         if bound.operation == "+":
             return " + ".join(words)
+        if all(word.isdigit() for word in words):
+            return str((min if bound.operation == "min" else max)(map(int, words)))
         return reduce(lambda one, other: f"{bound.operation}_i64({one}, {other})", words)
 
     def opened(self, loop: For, step: str = "1", end: str = "") -> str:
         """The head of a loop, as far as its brace; ``end`` in place of its own."""
         name, end = self.variable(loop.variable), self.bound(loop.end, end)
         first = f"{self.counter} {name} = 0"
-        if loop.end.operands:
+        if loop.end.operands and not end.isdigit():
             first += f", end_{name} = {end}"
             end = f"end_{name}"
         more = f"++{name}" if step == "1" else f"{name} += {step}"

@@ -11,23 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import assert_never
 
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.codegen.targets.library import PREFIX
-from ilang.core.dtype import BYTES
-from ilang.core.ir.host import Grid, Host, Launch, Look, Step
+from ilang.codegen.targets.workspace import MARK, DoesNotFit, extents_after, workspace_of
+from ilang.core.ir.host import Grid, Host, Launch, Look
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Kernel
-from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.record import record
 
-SIZE_MAX = (1 << 64) - 1
-"""The largest ``size_t``."""
-INT64_MAX = (1 << 63) - 1
-"""The largest ``int64_t``."""
-MARK = BYTES["i32"]
-"""Of what tells that an index is out of range, or an element infinite."""
 NARROW, WIDE = "int", "int64_t"
 """The types of indices."""
 
@@ -104,7 +96,7 @@ def call_of(host: Host, sizes: Sequence[int]) -> DeviceCall | None:
     given = dict(zip(numbers, sizes, strict=True))
     try:
         return _Caller(host, given).call()
-    except _DoesNotFit:
+    except DoesNotFit:
         return None
 
 
@@ -131,15 +123,6 @@ def _looker(host: Host, array: BufferId, size: int | None) -> str:
     return f"{PREFIX}{looked}_{host.program.buffers[array].dtype}"
 
 
-class _DoesNotFit(Exception):
-    """An extent, or what follows from extents, does not fit."""
-
-
-def _demand(holds: bool) -> None:
-    if not holds:
-        raise _DoesNotFit
-
-
 class _Caller:
     """The maker of a call, step by step."""
 
@@ -151,107 +134,24 @@ class _Caller:
         self.device = device
         self.arguments = {each: n for n, each in enumerate(host.program.arguments())}
         self.extents: dict[int, int] = {}
-        self.alignment = host.program.machine.memory.line_bytes
-        self.total = 0
-        self.at: dict[int, int] = {}
+        self.layout = workspace_of(host, extents_after(host.checks, host.program, given))
 
     def call(self) -> DeviceCall:
-        """The call. Raises _DoesNotFit."""
-        host = self.host
-        self._settle(host.checks)
-        table = host.in_table()
-        counts = tuple((self.arguments[n], self._measured(n)) for n in table)
-        self._lay_out()
-        self._settle(host.sizes)
+        """The call. Raises DoesNotFit."""
+        host, layout, table = self.host, self.layout, self.host.in_table()
+        counts = tuple((self.arguments[n], c) for n, c in zip(table, layout.counts, strict=True))
+        self.extents = extents_after(host.sizes, host.program, self.given)
         read = sum(self.program.buffers[n].role == "input" for n in table)
         last = host.outside()
         return DeviceCall(
-            self.total,
-            self.alignment,
+            layout.total,
+            self.program.machine.memory.line_bytes,
             counts,
             read,
-            (self.marks, host.marks * MARK),
+            (layout.marks, host.marks * MARK),
             tuple(self._starts()),
             None if last is None else self._mark(last)[1],
         )
-
-    def _settle(self, steps: Sequence[Step]) -> None:
-        """Take every extent from some steps, and refuse what they refuse."""
-        sizes = enumerate(self.program.sizes)
-        self.extents = {n: size.fixed for n, size in sizes if size.fixed is not None}
-        limited = any(isinstance(step, Derivation) for step in steps)
-        for step in steps:
-            match step:
-                case int():
-                    self.extents[step] = extent = self.given[step]
-                    _demand(not limited or 0 <= extent <= INT64_MAX // 8)
-                case Derivation():
-                    derived = self._derived(step)
-                    _demand(not step.known or derived == self.extents[step.size])
-                    self.extents[step.size] = derived
-                case Reach() if step.size is not None:
-                    _demand(step.index.offset < self.extents[step.size])
-                case Reach():
-                    least, most = step.ends(self.extents)
-                    _demand(-step.limit <= least and most <= step.limit)
-                case (size, value):
-                    self.extents[size] = value.value(self.extents)
-                case _:
-                    assert_never(step)
-
-    def _derived(self, rule: Derivation) -> int:
-        """An extent that follows from others, where there is one."""
-        _demand(0 < rule.divisor.value(self.extents))
-        extent, rest = rule.divided(self.extents)
-        spread = any(1 < self.extents[size] for size in rule.spread)
-        least = int(spread) if rule.spread else rule.least
-        _demand(least <= extent <= INT64_MAX // 8 and not (rule.exact and rest))
-        return extent
-
-    def _measured(self, number: int) -> int:
-        """The bytes of a buffer."""
-        buffer = self.program.buffers[number]
-        extents = [self.extents[size] for size in buffer.dims]
-        if buffer.whole() is not None and extents[0] == 1:
-            extents[0] = 0
-        most = BYTES[buffer.dtype]
-        for extent in extents:
-            _demand(0 <= extent <= SIZE_MAX // 4 // most)
-            most *= max(1, extent)
-        return 0 if 0 in extents else most
-
-    def _padded(self, count: int) -> int:
-        return _parts(count, self.alignment) * self.alignment
-
-    def _added(self, total: int, count: int, times: int = 1) -> int:
-        """A number of bytes, and so many more, so many times."""
-        _demand(count <= SIZE_MAX // 8)
-        _demand(self._padded(count) <= (SIZE_MAX // 4 - total) // times)
-        return total + self._padded(count) * times
-
-    def _lay_out(self) -> None:
-        """Place temporaries, marks and scratch storage in the workspace."""
-        host, threads = self.host, self.program.machine.threads
-        for number in host.temporaries:
-            self.at[number] = self.total
-            self.total = self._added(self.total, self._measured(number))
-        self.marks = self.total
-        if host.marks:
-            self.total = self._added(self.total, host.marks * MARK)
-        self.scratch, self.scratch_bytes, self.workers = self.total, 0, 0
-        if host.scratch:
-            for private in host.scratch:
-                count = 0
-                for number in private:
-                    count = self._added(count, self._measured(number))
-                self.scratch_bytes = max(self.scratch_bytes, count)
-            self.workers = threads.most
-            if self.scratch_bytes:
-                share = (threads.scratch_bytes >> 20 << 20) // self.scratch_bytes
-                self.workers = max(1, min(share, threads.most))
-            self.total = self._added(self.total, self.scratch_bytes, self.workers)
-        if host.has_workspace():
-            self.total = self._added(self.total, 1)
 
     def _place(self, number: BufferId) -> Value:
         owner = self.program.owner(number)
@@ -261,10 +161,10 @@ class _Caller:
         whole = buffer.whole()
         if whole is not None and self.extents[buffer.dims[0]] == 1:
             return self._place(whole)
-        return WORKSPACE, self.at[owner]
+        return WORKSPACE, self.layout.at[owner]
 
     def _mark(self, number: int) -> Value:
-        return WORKSPACE, self.marks + MARK * number
+        return WORKSPACE, self.layout.marks + MARK * number
 
     def _starts(self) -> Iterator[KernelStart]:
         for each in self.host.operations:
@@ -294,7 +194,7 @@ class _Caller:
         values: list[Value] = [(NUMBER, self.extents[n]) for n in launch.sizes]
         values += map(self._place, launch.buffers)
         if launch.scratch:
-            values += [(WORKSPACE, self.scratch), (NUMBER, self.scratch_bytes)]
+            values += [(WORKSPACE, self.layout.scratch), (NUMBER, self.layout.scratch_bytes)]
         values += [self._mark(n) for n in (launch.outside, launch.infinite) if n is not None]
         index = NARROW if kernel.spans is not None and self._is_narrow(kernel.spans) else WIDE
         blocks, block = self._shape(grid, launch.scratch)
@@ -312,8 +212,8 @@ class _Caller:
         """The blocks of a launch, and the threads of each."""
         threads, most = grid.threads, grid.most_blocks
         if scratch and grid.sizes:
-            threads = min(self.workers, threads)
-            most = self.workers // threads
+            threads = min(self.layout.workers, threads)
+            most = self.layout.workers // threads
         iterations = prod(self.extents[n] for n in grid.sizes)
         first = min(_parts(iterations, grid.each or threads), most) if grid.sizes else 1
         y, z = (1 if n is None else min(self.extents[n], grid.most_across) for n in grid.across)

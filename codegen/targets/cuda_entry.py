@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_entry
-from ilang.codegen.targets.c_entry import STATUS, status_lines, wrapped
+from ilang.codegen.targets.c_entry import STATUS, at, field, planned, status_lines, wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, product
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
@@ -41,6 +41,8 @@ class Entry(c_entry.Entry):
         """For a host program."""
         super().__init__(host, signature(host.program))
         device = host.program.machine.gpu()
+        if self.constant is not None:
+            self.total = str(self.constant.total)
         self.narrow = device.narrow_elements
         self.outside = host.outside()
         self.manner = ""
@@ -60,8 +62,7 @@ class Entry(c_entry.Entry):
         count = "(size_t)plan->workers"
         yield f"{INDENT}if (!add(&plan->total, plan->scratch_bytes, {count})) return 0;"
 
-    def measure(self, number: int, target: str) -> str:
-        """A CUDA call of the same; results of one part have no memory of their own."""
+    def _measure(self, number: int, target: str) -> str:
         buffer = self.program.buffers[number]
         words = [self.spelling.size(size) for size in buffer.dims]
         if buffer.whole() is not None:
@@ -96,22 +97,30 @@ class Entry(c_entry.Entry):
         yield ""
         yield wait_signature(self.program)
         yield "{"
-        yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
-        yield f"{INDENT}if (sizes == NULL || work == NULL) return 1;"
-        yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
-        yield f"{INDENT}return status_of_indices({_mark(self.outside, 'start_in(work)')}, stream);"
+        yield from planned(self)
+        yield f"{INDENT}if (work == NULL) return 1;"
+        mark = self._mark(self.outside, "start_in(work)")
+        yield f"{INDENT}return status_of_indices({mark}, stream);"
         yield "}"
         yield ""
+
+    def _mark(self, number: int, base: str = "base") -> str:
+        """The mark of a number, in a workspace that begins there."""
+        marks = at(field(self, "marks"), base)
+        return f"(int *)({marks}){f' + {number}' if number else ''}"
 
     def _begun(self) -> Iterator[str]:
         """No call before has left an error; no index is out of range yet, and no element infinite."""
         yield f"{INDENT}{UNTOUCHED}"
         if self.host.marks:
-            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.marks, 0, {self.marks_bytes}, stream));"
+            marks = at(field(self, "marks"))
+            yield f"{INDENT}TRY(cudaMemsetAsync({marks}, 0, {self.marks_bytes}, stream));"
 
     def _look(self, look: Look) -> Iterator[str]:
         """The launches that look at arrays, before kernels that read their marks."""
-        marks = f"{'NULL' if look.before is None else _mark(look.before)}, {_mark(look.mark)}"
+        marks = (
+            f"{'NULL' if look.before is None else self._mark(look.before)}, {self._mark(look.mark)}"
+        )
         for number, size in look.arrays:
             dtype, words = self.program.buffers[number].dtype, self._elements(number)
             if size is None:
@@ -120,7 +129,7 @@ class Entry(c_entry.Entry):
                 call = f"look_at_{dtype}({words}, {self.spelling.size(size)}, {marks}, stream)"
             yield f"{INDENT}TRY({call});"
         if look.is_of_indices():
-            done = f"status_of_indices({_mark(look.mark)}, stream)"
+            done = f"status_of_indices({self._mark(look.mark)}, stream)"
             yield f"{INDENT}if (waits) {{"
             yield f"{INDENT}{INDENT}if (const int done = {done}) return done;"
             yield f"{INDENT}}}"
@@ -131,8 +140,9 @@ class Entry(c_entry.Entry):
         assert grid is not None
         words = [self.spelling.size(n) for n in launch.sizes]
         words += [self._array(n) for n in launch.buffers]
-        words += ["base + plan.scratch", "plan.scratch_bytes"] if launch.scratch else []
-        words += [_mark(n) for n in (launch.outside, launch.infinite) if n is not None]
+        if launch.scratch:
+            words += [at(field(self, "scratch")), field(self, "scratch_bytes")]
+        words += [self._mark(n) for n in (launch.outside, launch.infinite) if n is not None]
         tests = [self._condition(c) for c in launch.every_condition() if not self._is_known(c)]
         takes_scratch = launch.scratch and bool(grid.sizes)
         indent = INDENT
@@ -140,7 +150,10 @@ class Entry(c_entry.Entry):
             yield f"{INDENT}if ({' && '.join(tests)}) {{" if tests else f"{INDENT}{{"
             indent = 2 * INDENT
         if takes_scratch:
-            most = f"plan.workers < {grid.threads} ? (int)plan.workers : {grid.threads}"
+            workers = field(self, "workers")
+            most = f"{workers} < {grid.threads} ? (int){workers} : {grid.threads}"
+            if self.constant is not None:
+                most = str(min(self.constant.workers, grid.threads))
             yield f"{indent}const int threads = {most};"
         name = f"{self.name}_{kernel.name}"
         shape = f"{self._blocks(grid, takes_scratch)}, 0, stream>>>("
@@ -162,7 +175,7 @@ class Entry(c_entry.Entry):
         """The blocks of a launch, and the threads of each; scratch storage limits both."""
         threads, most = str(grid.threads), str(grid.most_blocks)
         if takes_scratch:
-            threads, most = "threads", "plan.workers / threads"
+            threads, most = "threads", f"{field(self, 'workers')} / threads"
         each = threads if grid.each is None else str(grid.each)
         count = product(self.spelling.size(n) for n in grid.sizes)
         blocks = f"blocks_of({count}, {each}, {most})" if grid.sizes else "1"
@@ -182,27 +195,28 @@ class Entry(c_entry.Entry):
 
     def _for_host(self) -> Iterator[str]:
         table, buffers = self.host.in_table(), self.program.buffers
+        counts = "plan.bytes" if self.constant is None else "bytes"
         yield host_signature(self.program)
         yield "{"
-        yield f"{INDENT}{self.name}_layout plan = {self.zeros};"
-        yield f"{INDENT}if (sizes == NULL) return 1;"
-        yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
+        yield from planned(self)
         if table:
             yield from self._checked_arrays("NULL, 0")
             yield f"{INDENT}Memory memory[{len(table)}];"
-        yield f"{INDENT}Memory work;"
+        if self.total != "0":
+            yield f"{INDENT}Memory work;"
         for n, number in enumerate(table):
-            yield f"{INDENT}TRY(cudaMalloc(&memory[{n}].start, plan.bytes[{n}]));"
+            yield f"{INDENT}TRY(cudaMalloc(&memory[{n}].start, {counts}[{n}]));"
             if buffers[number].role != "output":
-                moved = f"memory[{n}].start, arrays[{n}], plan.bytes[{n}], cudaMemcpyHostToDevice"
+                moved = f"memory[{n}].start, arrays[{n}], {counts}[{n}], cudaMemcpyHostToDevice"
                 yield f"{INDENT}TRY(cudaMemcpy({moved}));"
-        yield f"{INDENT}TRY(cudaMalloc(&work.start, plan.total));"
+        if self.total != "0":
+            yield f"{INDENT}TRY(cudaMalloc(&work.start, {self.total}));"
         words = ["sizes"]
         for number in self.program.arguments():
             const = "const " if buffers[number].role == "input" else ""
             c_type = C_TYPES[buffers[number].dtype]
             words.append(f"({const}{c_type} *)memory[{table.index(number)}].start")
-        words += ["work.start", "NULL"]
+        words += ["NULL" if self.total == "0" else "work.start", "NULL"]
         yield wrapped(f"{INDENT}const int done = ::{self.name}(", words, ");")
         yield f"{INDENT}if (done != 0) return done;"
         yield f"{INDENT}TRY(cudaDeviceSynchronize());"
@@ -212,13 +226,8 @@ class Entry(c_entry.Entry):
         for n, number in enumerate(table):
             if buffers[number].role != "input":
                 name = self._array(number)
-                moved = f"{name}, memory[{n}].start, plan.bytes[{n}], cudaMemcpyDeviceToHost"
+                moved = f"{name}, memory[{n}].start, {counts}[{n}], cudaMemcpyDeviceToHost"
                 yield f"{INDENT}TRY(cudaMemcpy({moved}));"
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
-
-
-def _mark(number: int, base: str = "base") -> str:
-    """The mark of a number, in a workspace that begins there."""
-    return f"(int *)({base} + plan.marks){f' + {number}' if number else ''}"

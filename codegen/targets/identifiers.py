@@ -62,15 +62,14 @@ LOCAL = frozenset(
 FUNCTIONS = frozenset(
     """
     blocks_of several start_in are_below_i32 are_below_i64 quad_past past_end blocks padded thread threads add share
-    shares scratches start_of overlap measure check derive multiply compose where_bool are_below hashed_path
-    round_philox philox random_words uniform_of_word fill_uniform fill_uniform_f64 write_header save_arrays skip_byte
-    skip_if skip_over read_text read_number read_shape read_notes read_array begin_entries next_entry path_of_entry
-    find_places next_prefix find_arrays look_into load_arrays write_elements read_elements clear_elements copied_at
-    outside_i32 outside_i64 look_at_i32 look_at_i64 status_of_indices infinite_f32 infinite_f64 look_for_infinite_f32
-    look_for_infinite_f64 random_numbers equal_numbers fill_random fill_equal begin_ranks end_ranks count_ranks
-    status_of_ranks sum_over_ranks sum_over_others begin_sum end_sums status_before_sum
-    copied add_numbers add_array
-    has_v3 has_v4 sizes arrays work memory done plan status stream base
+    threads_with_scratch shares scratches start_of overlap measure check derive multiply compose where_bool are_below
+    hashed_path round_philox philox random_words uniform_of_word fill_uniform fill_uniform_f64 write_header save_arrays
+    skip_byte skip_if skip_over read_text read_number read_shape read_notes read_array begin_entries next_entry
+    path_of_entry find_places next_prefix find_arrays look_into load_arrays write_elements read_elements clear_elements
+    copied_at outside_i32 outside_i64 look_at_i32 look_at_i64 status_of_indices infinite_f32 infinite_f64
+    look_for_infinite_f32 look_for_infinite_f64 random_numbers equal_numbers fill_random fill_equal begin_ranks
+    end_ranks count_ranks status_of_ranks sum_over_ranks sum_over_others begin_sum end_sums status_before_sum copied
+    add_numbers add_array has_v3 has_v4 sizes arrays work memory done plan status stream base
     """.split()  # noqa: SIM905 - as above
 )
 """Functions of our headers, which ``library.prefixed`` renames in calls, and variables where a program is called."""

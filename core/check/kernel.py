@@ -145,7 +145,9 @@ class _Verifier:
         cpu.division(s, self.demand)
         cpu.prefetch(self.program, s, self.demand)
         self._fetched(s.prefetch)
+        held, self.held = self.held, self.held | set(s.within)
         self.block(s.body)
+        self.held = held
         del self.sizes[s.variable]
 
     def _define(self, s: ir.Define) -> None:
@@ -239,7 +241,7 @@ class _Verifier:
             self.demand(part.axes() <= self.sizes.keys(), "an index uses open loops")
             self._lookups(part)
             axis = part.axis()
-            whole = axis is None or self.sizes[axis] == size
+            whole = axis is None or self.sizes[axis] == size or Within(part, size) in self.held
             self.demand(whole or self._stays(part, size), "a loop has the extent it walks")
             fixed = not part.axes() and Within(part, size) not in self.held
             self.demand(not fixed or self._stays(part, size), "a fixed index is inside")

@@ -16,15 +16,21 @@ static inline int scratches(size_t scratch_bytes)
     return scratch_bytes <= MOST_SCRATCH ? (int)(MOST_SCRATCH / scratch_bytes) : 1;
 }
 
-/* the threads that there are: what OpenMP would take, as far as there is scratch storage */
-static inline int threads(size_t scratch_bytes)
+/* the threads that there are: what OpenMP would take */
+static inline int threads(void)
 {
 #ifdef _OPENMP
-    const int most = omp_get_max_threads();
+    return omp_get_max_threads();
 #else
-    const int most = 1;
+    return 1;
 #endif
-    return most < scratches(scratch_bytes) ? most : scratches(scratch_bytes);
+}
+
+/* the same, as far as there is scratch storage */
+static inline int threads_with_scratch(size_t scratch_bytes)
+{
+    const int most = scratches(scratch_bytes);
+    return threads() < most ? threads() : most;
 }
 
 /* the number of the calling thread among those that share a loop */

@@ -73,9 +73,9 @@ class _Parallelizer:
         return replace(loop, body=body, manner=ir.Parallel() if mark else loop.manner)
 
     def _pays(self, loop: ir.For, alone: bool) -> bool:
-        """Whether a loop may have much to do."""
+        """Whether a loop may have enough to do for several threads."""
         if not alone and not any(isinstance(s, (ir.For, Tile, Transpose)) for s in loop.body):
             return False
-        least = self.program.machine.threads.least_iterations
-        counts = (work.iterations(self.program.sizes) for work in of_loop(self.program, loop))
-        return any(count is None or least <= count for count in counts)
+        least = self.program.machine.threads.enough_work
+        works = (work.split(self.program.sizes) for work in of_loop(self.program, loop))
+        return any(unknown or least <= time for time, unknown in works)

@@ -23,5 +23,5 @@ def test_headers(text: str, headers: list[str]) -> None:
 
 
 def test_bytes_of_known_extents_are_numbers() -> None:
-    assert "plan->bytes[0] = 30 * sizeof(float);" in i(">ij~i").source("c", (5, 6))
+    assert "bytes[2] = {120, 20};" in i(">ij~i").source("c", (5, 6))
     assert "il_measure(&plan->bytes[0], " in i(">ij~i").source("c")

@@ -94,7 +94,6 @@ def test_the_function_around_many_launches_is_straight(tmp_path: Path) -> None:
     for graph, heading in zip(graphs, launches, strict=True):
         assert heading in pipeline.stage_text(graph, "host").splitlines()
     assert "STRAIGHT" not in emitted[0]
-    assert "\nil_STRAIGHT static int f_plan(" in emitted[1]
     assert "\nil_STRAIGHT int f(" in emitted[1]
     file = tmp_path / "f.i"
     file.write_text(text(LONG), encoding="utf-8")

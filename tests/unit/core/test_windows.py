@@ -48,7 +48,7 @@ def test_intervals_of_intervals() -> None:
 
 
 def test_a_fixed_index_needs_one_row() -> None:
-    assert "for i in 0..min(1, n_i)" in loops("+ij~ij >> 0j~j || 0 j")
+    assert "  if 0 < n_i\n    t1[j,0] = in0[0,j]\n" in loops("+ij~ij >> 0j~j || 0 j")
 
 
 def test_a_fixed_index_of_what_is_fused_is_explained() -> None:

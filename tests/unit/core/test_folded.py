@@ -1,0 +1,76 @@
+"""Loops of one iteration and conditions that known extents decide: gone, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.codegen.targets import c
+from ilang.core import pipeline
+from ilang.core.ir.kernel import For, Program, statements_within
+from ilang.core.machine import MACHINES
+
+PRODUCT = "ik*kj~ijk >> +ijk~ij"
+
+
+def program_of(text: str, *shapes: tuple[int, ...], target: str = "c") -> Program:
+    graph = pipeline.graph_of(pipeline.text_component(text), "program")
+    return pipeline.lower(pipeline.infer(graph, shapes=shapes), MACHINES[target])
+
+
+def loops_of(program: Program) -> list[For]:
+    """The loops of all kernels, but for those that blocks and threads share out."""
+    return [
+        s
+        for kernel in program.kernels
+        for s in statements_within(kernel.body)
+        if isinstance(s, For) and s.body
+    ]
+
+
+@pytest.mark.parametrize("target", ["c", "cuda"])
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (PRODUCT, ((64, 100), (100, 32))),
+        (PRODUCT, ((8, 32), (32, 10))),
+        ('einx.softmax("a [b]")', ((64, 100),)),
+    ],
+)
+def test_no_loop_has_one_iteration(
+    text: str, shapes: tuple[tuple[int, ...], ...], target: str
+) -> None:
+    program = program_of(text, *shapes, target=target)
+    counts = [program.sizes[loop.size].fixed for loop in loops_of(program)]
+    assert counts
+    assert 1 not in counts
+
+
+def test_what_one_iteration_did_stands_alone() -> None:
+    assert not loops_of(program_of("+ij~i", (1, 1)))
+
+
+def test_a_row_of_one_short_block_ends_where_the_dimension_does() -> None:
+    lowered = pipeline.loops_text(program_of(PRODUCT, (8, 32), (32, 10)))
+    assert "for j1 in 0..10\n" in lowered
+    assert "10 - (16j)" not in lowered
+
+
+def test_a_block_that_is_never_whole_is_not_stored_from_registers() -> None:
+    assert "into out" not in pipeline.loops_text(program_of(PRODUCT, (8, 32), (32, 10)))
+    assert "into out" in pipeline.loops_text(program_of(PRODUCT, (8, 32), (32, 16)))
+
+
+def test_open_extents_keep_their_loops() -> None:
+    graph = pipeline.graph_of(pipeline.text_component(PRODUCT), "program")
+    assert "for j in 0..n_j_64" in pipeline.loops_text(pipeline.lower(pipeline.infer(graph)))
+
+
+def test_little_work_has_one_thread() -> None:
+    assert "SHARE_LOOP" not in c.emit(program_of("ij*ij~ij", (64, 100), (64, 100)))
+    assert "SHARE_LOOP" in c.emit(program_of("ij*ij~ij", (640, 1000), (640, 1000)))
+
+
+def test_known_extents_make_the_workspace_a_number() -> None:
+    text = c.emit(program_of(PRODUCT, (64, 100), (100, 32)))
+    assert "return sizes == NULL ? SIZE_MAX : 12864;" in text
+    assert "_layout" not in text
