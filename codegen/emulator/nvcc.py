@@ -89,14 +89,14 @@ def read(arguments: Sequence[str]) -> CompilerCommand:
                 help="build with nvcc itself, or leave the argument out",
             )
     return CompilerCommand(
-        tuple(file for file in files if file.endswith(SOURCES)),
-        tuple(file for file in files if file.endswith(OBJECTS)),
-        tuple(flags),
-        tuple(links),
-        output,
-        compiler,
-        not COMPILES.isdisjoint(arguments),
-        not SHARES.isdisjoint(arguments),
+        sources=tuple(file for file in files if file.endswith(SOURCES)),
+        objects=tuple(file for file in files if file.endswith(OBJECTS)),
+        flags=tuple(flags),
+        links=tuple(links),
+        output=output,
+        compiler=compiler,
+        compiles_only=not COMPILES.isdisjoint(arguments),
+        is_shared=not SHARES.isdisjoint(arguments),
     )
 
 

@@ -247,16 +247,16 @@ class _Export(RunBuilder):
         run = self.run(self.given, self.returned, struct.machine.bucket_bytes)
         struct.kept |= {each.name: each for each in run.kept if each.role == "between"}
         return EmittedSession(
-            self.name,
-            self.solved.name,
-            tuple(_lowered(each, struct.machine) for each in run.stages),
-            run.kept,
-            run.inputs,
-            run.outputs,
-            run.tensors,
-            Struct(self.name, struct.machine, (), (), ()),
-            counter,
-            tuple(self._renamed(run.kept)),
+            name=self.name,
+            definition=self.solved.name,
+            stages=tuple(_lowered(each, struct.machine) for each in run.stages),
+            kept=run.kept,
+            inputs=run.inputs,
+            outputs=run.outputs,
+            tensors=run.tensors,
+            struct=Struct(self.name, struct.machine, (), (), ()),
+            counter=counter,
+            renamed=tuple(self._renamed(run.kept)),
         )
 
     def _renamed(self, kept: Sequence[KeptTensor]) -> Iterator[tuple[str, str]]:

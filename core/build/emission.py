@@ -220,18 +220,18 @@ class Emission:
             for node in (self.nodes[old] for old in order)
         ]
         return g.Graph(
-            name,
-            tuple(nodes),
-            tuple(range(len(inputs))),
-            tuple(number[each] for each in outputs),
-            tuple(replace(each, value=number[each.value]) for each in self.annotations),
-            tuple(_moved(each, number) for each in self.constraints),
-            tuple(replace(each, value=number[each.value]) for each in called),
-            tuple(
+            name=name,
+            nodes=tuple(nodes),
+            inputs=tuple(range(len(inputs))),
+            outputs=tuple(number[each] for each in outputs),
+            annotations=tuple(replace(each, value=number[each.value]) for each in self.annotations),
+            constraints=tuple(_moved(each, number) for each in self.constraints),
+            called=tuple(replace(each, value=number[each.value]) for each in called),
+            backward=tuple(
                 g.Backprop(number[of], tuple((number[a], number[b]) for a, b in pairs), span)
                 for of, pairs, span in self.backward
             ),
-            tuple(
+            custom=tuple(
                 replace(
                     each,
                     value=number[each.value],
@@ -240,7 +240,7 @@ class Emission:
                 )
                 for each in self.custom
             ),
-            tuple(replace(each, value=number[each.value]) for each in defined),
+            defined=tuple(replace(each, value=number[each.value]) for each in defined),
         ), number
 
 

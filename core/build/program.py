@@ -230,20 +230,20 @@ def _finished(
     paths = {cell: run.path(cell) for cell in lasting}
     _refuse_equal(paths)
     return Built(
-        graph,
-        tuple(sorted(held, key=lambda pair: pair[1])),
-        {
+        graph=graph,
+        inputs=tuple(sorted(held, key=lambda pair: pair[1])),
+        measured={
             cell: number_of[cells[cell.initial.value]]
             for cell, _ in held
             if isinstance(cell.initial, Measured)
         },
-        tuple(Result(r.role, r.path, number_of[r.number]) for r in results),
-        dict(run.fixed),
-        {key: each.tensor for key, each in settings.items() if isinstance(each.tensor, Stored)},
-        paths,
-        frozenset(number_of[number] for number in _forward(run)),
-        {cell: whole for (_, whole), cell in merged.items()},
-        run.integers,
+        results=tuple(Result(r.role, r.path, number_of[r.number]) for r in results),
+        fixed=dict(run.fixed),
+        settings={k: s.tensor for k, s in settings.items() if isinstance(s.tensor, Stored)},
+        paths=paths,
+        forward=frozenset(number_of[number] for number in _forward(run)),
+        merged={cell: whole for (_, whole), cell in merged.items()},
+        integers=run.integers,
     )
 
 

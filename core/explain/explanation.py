@@ -235,23 +235,21 @@ class _ExplanationBuilder:
         shaped, graph, program = self.shaped, self.graph, self.program
         views = ((v, node) for v, node in enumerate(shaped.nodes) if isinstance(node, View))
         return Explanation(
-            shaped.name,
-            tuple(map(self._tensor, shaped.inputs)),
-            tuple(map(self._tensor, shaped.outputs)),
-            self.says,
-            runs_as(self.scheduled, program),
-            _operations(graph, shaped, self.verbose),
-            tuple(
-                ViewRow(
-                    self.memory[value],
-                    self.memory[node.value],
-                    view_text(node.axes, node.source, node.target),
-                )
-                for value, node in views
+            name=shaped.name,
+            inputs=tuple(map(self._tensor, shaped.inputs)),
+            outputs=tuple(map(self._tensor, shaped.outputs)),
+            meaning=self.says,
+            runs=runs_as(self.scheduled, program),
+            operations=_operations(graph, shaped, self.verbose),
+            views=tuple(
+                ViewRow(self.memory[v], self.memory[n.value], view_text(n.axes, n.source, n.target))
+                for v, n in views
             ),
-            tuple(self._step(value, node) for value, node, _ in self.steps),
-            tuple(self._projection(v, node) for v, node, _ in self.steps if v not in self.fused),
-            Execution(
+            steps=tuple(self._step(value, node) for value, node, _ in self.steps),
+            projections=tuple(
+                self._projection(v, node) for v, node, _ in self.steps if v not in self.fused
+            ),
+            execution=Execution(
                 tuple(self._schedules()),
                 _definition(self.scheduled),
                 loops_text(program),
@@ -259,8 +257,8 @@ class _ExplanationBuilder:
                 _occupancy(program),
                 self._cost(),
             ),
-            tuple(assumed_notes(shaped)),
-            _story(shaped, graph, self.given) if self.verbose else (),
+            notes=tuple(assumed_notes(shaped)),
+            story=_story(shaped, graph, self.given) if self.verbose else (),
         )
 
     def _schedules(self) -> Iterator[ScheduleRow]:

@@ -184,14 +184,14 @@ def _launch(
             few, many = (most, None) if grid.over == "blocks" else (1, most)
         conditions.append((extent_of(program.buffers[combined].dims[0]), few, many))
     return Launch(
-        call.kernel,
-        tuple(n for n in use.sizes if program.sizes[n].fixed is None),
-        tuple(map(call.array, use.shared)),
-        frozenset(map(call.array, use.written & set(use.shared))),
-        bool(use.private),
-        _is_divided(program, kernel) if grid is None else bool(use.private),
-        grid,
-        tuple(conditions),
+        kernel=call.kernel,
+        sizes=tuple(n for n in use.sizes if program.sizes[n].fixed is None),
+        buffers=tuple(map(call.array, use.shared)),
+        writes=frozenset(map(call.array, use.written & set(use.shared))),
+        scratch=bool(use.private),
+        divided=_is_divided(program, kernel) if grid is None else bool(use.private),
+        grid=grid,
+        conditions=tuple(conditions),
     )
 
 
@@ -209,15 +209,15 @@ def _grid(program: ir.Program, kernel: ir.Kernel, scratch: bool) -> Grid | None:
     workers = {"grid": spread.threads * vector, "warps": spread.parts()}
     is_limited = scratch and bool(sizes) and spread.over == "grid" and vector == 1
     return Grid(
-        spread.threads,
-        sizes,
-        spread.over,
-        device.most_blocks,
-        None if is_limited else workers.get(spread.over, 1),
-        (along.get("y"), along.get("z")),
-        device.most_across,
-        spread.shape,
-        vector,
+        threads=spread.threads,
+        sizes=sizes,
+        over=spread.over,
+        most_blocks=device.most_blocks,
+        each=None if is_limited else workers.get(spread.over, 1),
+        across=(along.get("y"), along.get("z")),
+        most_across=device.most_across,
+        shape=spread.shape,
+        vector=vector,
     )
 
 

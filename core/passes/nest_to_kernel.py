@@ -66,17 +66,17 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
     return kernel.Program(
-        shaped.name,
-        tuple(storage.sizes),
-        tuple(storage.buffers),
-        inputs,
-        outputs,
-        kept,
-        shaped.derived,
-        tuple(storage.counts),
-        scheduled.machine,
-        shaped.reaches,
-        calls,
+        name=shaped.name,
+        sizes=tuple(storage.sizes),
+        buffers=tuple(storage.buffers),
+        inputs=inputs,
+        outputs=outputs,
+        kernels=kept,
+        derived=shaped.derived,
+        counts=tuple(storage.counts),
+        machine=scheduled.machine,
+        reaches=shaped.reaches,
+        calls=calls,
     )
 
 

@@ -377,18 +377,18 @@ class _ShapedBuilder(Assignments):
             operands.append(node.operand(number))
         scalar, dtype = self._typed_scalar(counts, node, delivered)
         result = shaped.Assignment(
-            counts.axes,
-            counts.sizes,
-            counts.indices(node.target),
-            tuple(reads),
-            scalar,
-            node.acc,
-            node.schedule,
-            node.text,
-            node.span,
-            None,
-            () if operands == list(range(len(node.reads))) else tuple(operands),
-            tuple(dict.fromkeys(guards)),
+            axes=counts.axes,
+            sizes=counts.sizes,
+            target=counts.indices(node.target),
+            reads=tuple(reads),
+            scalar=scalar,
+            acc=node.acc,
+            schedule=node.schedule,
+            text=node.text,
+            span=node.span,
+            base=None,
+            operands=() if operands == list(range(len(node.reads))) else tuple(operands),
+            guards=tuple(dict.fromkeys(guards)),
         )
         if result.scatters():
             base = None if node.base is None else self.number[node.base]
