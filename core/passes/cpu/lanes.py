@@ -16,13 +16,15 @@ pairwise, so the result depends on the extent alone, not on the machine. A lane 
 partial sums are added in f64.
 
 If a vectorized loop reads a row that an earlier loop has brought into the cache, it prefetches the next row meanwhile.
-A slow loop also prefetches what the next loop writes.
+A slow loop also prefetches what the next loop writes. A row of an array that no cache holds is prefetched two pages
+further on: the hardware stops at the end of a page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import prod
 
 from ilang.core.calculus.affine import (
     Affine,
@@ -132,6 +134,7 @@ class _Lanes:
                 out.append(ir.map_blocks(s, partial(self._block, around=s.variable)))
             else:
                 prefetch = None if around is None else self._prefetch(s, rows, n, around)
+                prefetch = prefetch or self._further(s)
                 if all(c.variable in self.extremes for c in changes):
                     out.append(replace(s, prefetch=prefetch))
                     continue
@@ -173,6 +176,27 @@ class _Lanes:
             for step in sorted({*steps.values()}, reverse=True)
         )
         return Prefetch(memory.fetched_elements, lines)
+
+    def _further(self, loop: ir.For) -> Prefetch | None:
+        """The elements two pages further on of arrays that no cache holds."""
+        memory = self.program.machine.memory
+        far = dict.fromkeys(
+            p
+            for s in loop.body
+            for p in parts_of(s)
+            if isinstance(p, Load) and self._is_row(p, loop.variable) and self._is_long(p)
+        )
+        steps = {p: memory.line_bytes // BYTES[p.dtype] for p in far}
+        further = {
+            p: (*p.index[:-1], p.index[-1] + 2 * memory.page_bytes // BYTES[p.dtype]) for p in far
+        }
+        lines = tuple((steps[p], (replace(p, index=further[p]),)) for p in far)
+        return Prefetch(memory.fetched_elements, lines) if lines else None
+
+    def _is_long(self, load: Load) -> bool:
+        """Whether an array is known to be longer than caches."""
+        extents = [self.sizes[size].fixed or 0 for size in self.program.buffers[load.buffer].dims]
+        return prod(extents) * BYTES[load.dtype] >= self.program.machine.memory.streamed_bytes
 
     @staticmethod
     def _wanted(loop: ir.For, rows: _Rows, position: int) -> list[Load]:

@@ -37,6 +37,24 @@ def fetches_of(program: Program) -> list[tuple[int, list[str]]]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes", "fetched"),
+    [
+        ("+ij~i", [(4096, 4096)], ["in0"]),
+        (">ij~i", [(4096, 4096)], ["in0"]),
+        ("ij*j~ij >> +ij~i", [(4096, 4096), (4096,)], ["in0"]),  # caches hold the other factor
+        ("+ij~i", [(1000, 1000)], []),
+        ("+ij~i", None, []),
+    ],
+)
+def test_rows_of_arrays_that_no_cache_holds(
+    text: str, shapes: list[tuple[int, ...]] | None, fetched: list[str]
+) -> None:
+    """Rows are fetched two pages further on, where nobody knows that caches have them."""
+    found = fetches_of(program_of(text, shapes))
+    assert [name for _, names in found for name in names] == fetched
+
+
 def test_a_loop_fetches_what_it_stores_and_what_it_reads_alike() -> None:
     assert fetches_of(program_of("ij+j~ij")) == [(1, ["out", "in0"])]
 
