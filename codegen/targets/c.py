@@ -356,7 +356,7 @@ class _Emission:
             return
         from ilang.codegen.targets import c_cut
 
-        lines, pieces = c_cut.pieces(version, loop.variable, end, spelling)
+        lines, pieces = c_cut.pieces(version, end, spelling)
         yield from braced("", (f"{first};", *lines, *written(pieces)))
 
     def _vectorised(self, loop: ir.For, size: str, functions: KernelFunctions) -> Iterator[str]:

@@ -15,40 +15,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.codegen.targets.cfamily import Spelling
-from ilang.core.calculus.affine import Within, interval
-from ilang.core.ir.kernel import If, Statement
+from ilang.core.ir.kernel import For, If, Statement
 
 Piece = tuple[str, Sequence[Statement]]
 """The head of a loop, and what its iterations do."""
 
 
-def pieces(parts: If, variable: int, end: str, spelling: Spelling) -> tuple[list[str], list[Piece]]:
+def pieces(parts: If, end: str, spelling: Spelling) -> tuple[list[str], list[Piece]]:
     """The statements that say where the middle part of a loop is, at its first iteration; and its parts, in order."""
-    begins, ends, within = interval(parts.within, variable)
-    name = spelling.variable(variable)
-    start = name
-    for bound in begins:
-        start = f"max_i64({start}, {_bound(bound, variable, spelling)})"
-    stop = end
-    for bound in ends:
-        stop = f"min_i64({stop}, {_bound(bound, variable, spelling)})"
+    (middle,) = parts.body
+    assert isinstance(middle, For)
+    begins, ends = bool(middle.begin.operands), bool(middle.end.operands)
+    name = spelling.variable(middle.variable)
+    start, stop = spelling.bound(middle.begin, name), spelling.bound(middle.end, end)
     start = f"min_i64({start}, {end})" if begins else start
     stop = f"max_i64(start_{name}, {stop})" if ends else stop
-    if within:
-        stop = f"({spelling.conditions(within)}) ? {stop} : start_{name}"
+    if parts.within:
+        stop = f"({spelling.conditions(parts.within)}) ? {stop} : start_{name}"
     lines = [f"const int64_t start_{name} = {start};", f"const int64_t stop_{name} = {stop};"]
     first = "" if parts.otherwise else f"{name} = start_{name}"
     of_parts: list[Piece] = []
     if parts.otherwise and begins:
         of_parts.append((f"for (; {name} < start_{name}; ++{name})", parts.otherwise))
-    of_parts.append((f"for ({first}; {name} < stop_{name}; ++{name})", parts.body))
-    if parts.otherwise and (ends or within):
+    of_parts.append((f"for ({first}; {name} < stop_{name}; ++{name})", middle.body))
+    if parts.otherwise and (ends or parts.within):
         of_parts.append((f"for (; {name} < {end}; ++{name})", parts.otherwise))
     return lines, of_parts
-
-
-def _bound(bound: Within, variable: int, spelling: Spelling) -> str:
-    """An end of the middle part."""
-    index, step = bound.limit(variable)
-    text = spelling.index(index)
-    return text if step == 1 else f"ceil_i64({text}, {step})"

@@ -372,20 +372,20 @@ def before(variable: int, end: Affine, step: int = 1) -> Within:
     return Within(start + step * axis_index(variable), size)
 
 
-def interval(
+def limits(
     within: Iterable[Within], variable: int
-) -> tuple[tuple[Within, ...], tuple[Within, ...], tuple[Within, ...]]:
-    """The conditions on the iterations of a loop: those that begin to hold, those that cease to, and all others."""
-    begin: dict[Within, None] = {}
-    end: dict[Within, None] = {}
-    others: dict[Within, None] = {}
-    for each in within:
+) -> tuple[list[tuple[Affine, int]], list[tuple[Affine, int]], tuple[Within, ...]]:
+    """The limits at which conditions on iterations of a loop begin to hold, and cease to, and all other conditions."""
+    begin: list[tuple[Affine, int]] = []
+    end: list[tuple[Affine, int]] = []
+    others: list[Within] = []
+    for each in dict.fromkeys(within):
         step = each.index.coefficient(variable)
         if not step:
-            others[each] = None
+            others.append(each)
         else:
-            (end if step < 0 or each.size is not None else begin)[each] = None
-    return tuple(begin), tuple(end), tuple(others)
+            (end if step < 0 or each.size is not None else begin).append(each.limit(variable))
+    return begin, end, tuple(others)
 
 
 def inside(index: Iterable[Affine], dims: Iterable[int]) -> tuple[Within, ...]:

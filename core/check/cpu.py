@@ -205,11 +205,13 @@ def cut(loop: ir.For, opened: Container[int], demand: Demand) -> None:
     if not isinstance(parts, ir.If):
         return
     demand(loop.lanes == 1 and loop.role != "u", "a loop in lanes or copies is not cut")
-    used = {v for each in parts.within for v in each.index.axes()} - {loop.variable}
+    (middle,) = parts.body
+    assert isinstance(middle, ir.For)
+    used = middle.ends() | {v for each in parts.within for v in each.index.axes()}
     demand(all(v in opened for v in used), "an end of a part of a loop is known outside it")
     stored = [
         {s.buffer for s in ir.every(block, ir.Store)}
-        for block in (loop.body, parts.body, parts.otherwise)
+        for block in (loop.body, middle.body, parts.otherwise)
     ]
     demand(stored[1] == stored[0], "the middle part of a loop stores what the loop does")
     demand(stored[2] <= stored[0], "the other parts of a loop store nothing else")

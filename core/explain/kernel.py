@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within, at_least_0, interval, left
+from ilang.core.calculus.affine import Affine, Within, at_least_0, left
 from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Outline, ThreadEstimate, Tile, Transpose
@@ -358,7 +358,7 @@ class KernelLoops:
             condition = f" where {' and '.join(words)}" if words else ""
             deferred = f" unless a tile does{condition}"
         if isinstance(loop.version, ir.If):
-            version = self._cut(loop.variable, loop.version)
+            version = self._cut(loop.version)
         elif loop.version is not None:
             version = f" with the reciprocal of {self._scalar(loop.version.arguments[1])}"
         if isinstance(loop.manner, ir.Vectors):
@@ -366,15 +366,17 @@ class KernelLoops:
             wide = f", {' '.join(moved)} together"
         return f"{lanes}{role}{prefetch}{deferred}{version}{wide}"
 
-    def _cut(self, variable: int, cut: ir.If) -> str:
+    def _cut(self, cut: ir.If) -> str:
         """From where to where all conditions of a loop hold."""
-        begin, end, within = interval(cut.within, variable)
+        (middle,) = cut.body
+        assert isinstance(middle, ir.For)
+        bounds = (("from", middle.begin), ("to", middle.end))
         ends = " ".join(
-            f"{word} {' and '.join(self._limit(*bound.limit(variable)) for bound in bounds)}"
-            for word, bounds in (("from", begin), ("to", end))
-            if bounds
+            f"{word} {' and '.join(starmap(self._limit, bound.limits()))}"
+            for word, bound in bounds
+            if bound.operands
         )
-        condition = f" where {self._conditions(within)}" if within else ""
+        condition = f" where {self._conditions(cut.within)}" if cut.within else ""
         return f", cut{' ' if ends else ''}{ends}{condition}"
 
     def _held(self, tile: Tile) -> Iterator[str]:

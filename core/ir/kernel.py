@@ -126,9 +126,9 @@ class For:
     t or "". ``prefetch`` says what the loop moves into the caches meanwhile. A ``deferred`` loop only fills a copy that
     a ``Tile`` further down in the same block fills instead, where that can.
 
-    A loop may have another version, which does the same. With a condition, it runs in pieces: where that holds and
-    where not. With the only division of its body, by a number that all iterations share, it may multiply by the
-    reciprocal of that.
+    A loop may have another version, which does the same. Of one in pieces, an ``If`` has the loop over iterations in
+    the middle, which run where its conditions hold, and what all others do. With the only division of its body, by a
+    number that all iterations share, it may multiply by the reciprocal of that.
     """
 
     __slots__ = ("__dict__", "_size", "_within")

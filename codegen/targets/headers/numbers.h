@@ -6,12 +6,6 @@
 #include <stdint.h>
 #include "elementary.h"
 
-/* a / b rounded up; b is positive */
-static inline int64_t ceil_i64(int64_t a, int64_t b)
-{
-    return a / b + (a % b > 0);
-}
-
 /* towards zero; what does not fit gives the smallest value */
 static inline int32_t i32_of_f32(float a)
 {

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, size_value, variables_of
+from ilang.core.calculus.affine import Affine, Within, limits, size_value, variables_of
+from ilang.core.calculus.extent import ZERO, size
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import guards, is_guarded_load
 from ilang.core.ir.scalar import Scalar, Select
@@ -30,7 +31,7 @@ Guard = tuple[Within, ...]
 
 
 def cut(program: ir.Program, loop: ir.For) -> ir.If | None:
-    """The parts of a loop as what an iteration does where a condition holds and where not.
+    """The parts of a loop: the one in the middle, and what an iteration of the others does.
 
     None where it has no conditions, or other loops inside that are to be cut instead.
     """
@@ -41,7 +42,7 @@ def cut(program: ir.Program, loop: ir.For) -> ir.If | None:
     reach: dict[int, int] = {}
     if not _is_innermost(program, loop.body, reach):
         if isinstance(only, ir.If) and not only.otherwise:
-            return _parts(program, loop.variable, {only.within: None}, {}, (only.body, ()))
+            return _parts(program, loop, {only.within: None}, {}, (only.body, ()))
         return None
     conditions = dict.fromkeys(guards(loop.body))
     if not conditions:
@@ -51,7 +52,7 @@ def cut(program: ir.Program, loop: ir.For) -> ir.If | None:
         return None
     inner = variables_of(each.index for guard in conditions for each in guard) & reach.keys()
     outside = loop.body if inner or len(conditions) > 1 else _settled(loop.body, False)
-    return _parts(program, loop.variable, conditions, reach, (_settled(loop.body, True), outside))
+    return _parts(program, loop, conditions, reach, (_settled(loop.body, True), outside))
 
 
 def _is_innermost(program: ir.Program, body: Sequence[ir.Statement], reach: dict[int, int]) -> bool:
@@ -104,12 +105,12 @@ def _settled_scalar(scalar: Scalar, holds: bool) -> Scalar:
 
 def _parts(
     program: ir.Program,
-    variable: int,
+    loop: ir.For,
     guards: Mapping[Guard, None],
     reach: Mapping[int, int],
     bodies: tuple[tuple[ir.Statement, ...], tuple[ir.Statement, ...]],
 ) -> ir.If:
-    """The parts of the loop over a variable, given what its iterations do inside all guards and outside."""
+    """The parts of a loop, given what its iterations do inside all guards and outside."""
     within: dict[Within, None] = {}
     extents = {each: last + 1 for each, last in reach.items()}
     for each in dict.fromkeys(each for guard in guards for each in guard):
@@ -117,14 +118,17 @@ def _parts(
         assert least is not None
         assert most is not None
         end = _past(program, each)
-        if not each.index.coefficient(variable):
+        if not each.index.coefficient(loop.variable):
             within |= dict.fromkeys((Within(least, each.size), Within(most, each.size)))
             continue
         if not least.is_natural():
             within[Within(least, None)] = None
         if end is not None:
             within[Within(end - most - 1, None)] = None
-    return ir.If(tuple(within), *bodies)
+    begins, ends, others = limits(within, loop.variable)
+    stop = size(loop.size).among("min", ends)
+    middle = ir.For(loop.variable, stop, bodies[0], ZERO.among("max", begins))
+    return ir.If(others, (middle,), bodies[1])
 
 
 def _past(program: ir.Program, condition: Within) -> Affine | None:

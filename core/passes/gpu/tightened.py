@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, isnan
 from operator import itemgetter
 
-from ilang.core.calculus.affine import Affine, Within, interval, size_value
+from ilang.core.calculus.affine import Affine, Within, limits, size_value
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop
@@ -90,10 +90,7 @@ def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
     if needed is None or (needed.finite and extent is not None and extent <= FEW):
         return loop
     unmet = needed.unmet.items() if needed.unmet else ()
-    begins, ends, _ = (
-        [each.limit(loop.variable) for each in some]
-        for some in interval((Within(x + offset, None) for x, offset in unmet), loop.variable)
-    )
+    begins, ends, _ = limits((Within(x + offset, None) for x, offset in unmet), loop.variable)
     begin, end = loop.begin.among("max", begins), loop.end.among("min", ends)
     if (begin, end) == (loop.begin, loop.end):
         return loop

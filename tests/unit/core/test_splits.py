@@ -9,7 +9,7 @@ import pytest
 
 from ilang import ShapeError, i
 from ilang.core import pipeline
-from ilang.core.calculus.affine import Affine, Within, interval
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.calculus.extent import size
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
@@ -36,9 +36,9 @@ def cuts_of(text: str) -> list[If]:
     return [each for each in parts if isinstance(each, If)]
 
 
-def value(bound: Within, around: int) -> int:
+def value(limit: tuple[Affine, int], around: int) -> int:
     """An end of an interval of variable 0, where the loop around is at an iteration."""
-    index, step = bound.limit(0)
+    index, step = limit
     total = index.offset + sum(c * around for c, _ in index.terms)
     return -(-total // step)
 
@@ -55,10 +55,11 @@ def test_the_interval_is_where_the_condition_holds(step: int, extent: int) -> No
         sizes = (Size("n", extent, ()), Size("m", 12, ()))
         parts = cut(Program("p", sizes, (), (), (), ()), loop)
         assert parts is not None
-        begins, ends, _ = interval(parts.within, 0)
+        (middle,) = parts.body
+        assert isinstance(middle, For)
         for around in range(3):
-            first = max([0, *(value(bound, around) for bound in begins)])
-            last = min([12, *(value(bound, around) for bound in ends)])
+            first = max([0, *(value(limit, around) for limit in middle.begin.limits())])
+            last = min([12, *(value(limit, around) for limit in middle.end.limits())])
             inside = [n for n in range(12) if 0 <= step * n + other * around + offset < extent]
             assert list(range(first, last)) == inside
 
@@ -102,13 +103,13 @@ def test_a_step_outside_is_not_done() -> None:
 def test_all_iterations_of_a_short_loop_are_inside() -> None:
     """The iterations of the loop around that are left still test."""
     (parts,) = cuts_of("(x+u:3-1)~xu")
-    inside, outside = parts.body[0], parts.otherwise[0]
+    (middle,) = parts.body
+    assert isinstance(middle, For)
+    inside, outside = middle.body[0], parts.otherwise[0]
     assert isinstance(inside, For)
     assert isinstance(outside, For)
     assert (is_guarded(inside.body), is_guarded(outside.body)) == (False, True)
-    begins, _, _ = interval(parts.within, 0)
-    limits = [each.limit(0) for each in begins]
-    assert [(index.offset, step) for index, step in limits] == [(1, 1)]
+    assert [(index.offset, step) for index, step in middle.begin.limits()] == [(1, 1)]
 
 
 def test_what_tests_where_it_reads_is_no_vector() -> None:
@@ -121,7 +122,7 @@ def test_what_tests_where_it_reads_is_no_vector() -> None:
     ("change", "invariant"),
     [
         ({"body": ()}, "the middle part of a loop stores what the loop does"),
-        ({"within": (Within(Affine(((1, 99),)), None),)}, "is known outside it"),
+        ({"end": size(0).among("min", [(Affine(((1, 99),)), 1)])}, "is known outside it"),
     ],
 )
 def test_a_loop_in_other_parts_is_refused(change: dict[str, object], invariant: str) -> None:
@@ -131,8 +132,9 @@ def test_a_loop_in_other_parts_is_refused(change: dict[str, object], invariant: 
     assert isinstance(outer, For)
     (inner,) = outer.body
     assert isinstance(inner, For)
-    assert inner.version is not None
-    wrong = replace(inner, version=replace(inner.version, **change))
+    assert isinstance(inner.version, If)
+    (middle,) = inner.version.body
+    wrong = replace(inner, version=replace(inner.version, body=(replace(middle, **change),)))
     body = (replace(outer, body=(wrong,)),)
     with pytest.raises(InternalError, match=invariant):
         check.verify(replace(program, kernels=(replace(kernel, body=body),)))
