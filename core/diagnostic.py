@@ -69,10 +69,11 @@ class Error(Exception):
         self.labels = tuple(labels)
         self.others: tuple[Error, ...] = ()
         places = [label.span for label in self.labels] + ([] if span is None else [span])
-        for each in places:
-            if each.source.caller is not None:
-                at_caller(self, each.source.caller, each.source.given)
-                break
+        called = [each.source for each in places if each.source.caller is not None]
+        alike = [each for each in called if span is not None and each.name == span.source.name]
+        for source in (alike or called)[:1]:
+            assert source.caller is not None
+            at_caller(self, source.caller, source.given)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors survive copying and pickling: a worker process hands them to its caller."""

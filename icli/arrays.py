@@ -26,6 +26,8 @@ SPELLINGS = (
     "an array is x.npy, x.npz:name, x.csv, x.json, a literal like [[1,2],[3,4]], or rand:32x64"
 )
 
+TYPED = re.compile(r"((?:[biuf]|bf|int|uint|float)\d+):")
+"""An element type before an array, in other systems."""
 NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 """An operand that names its input."""
 
@@ -69,6 +71,11 @@ def not_an_array(text: str) -> DataError:
         written = written_array(filled[1], numbers) if is_plain else None
         hint = f"numbers are written out, [[0, 0], [0, 0]], or random: rand:{shape}"
         hint = hint if written is None else f"write `{written.text}`"
+    typed = TYPED.match(rest)
+    if typed is not None:
+        hint = f"there is no type {typed[1]}: types are f32, f64, i32, i64 and bool"
+    elif rest.endswith((".safetensors", ".pt", ".pth", ".ckpt")):
+        hint = "parameters are read by --load FILE.safetensors, of an `op` or `cd`"
     return DataError("E0720", f"{text or '(empty)'} is not an array", help=hint)
 
 

@@ -116,8 +116,8 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
         raise no_component(program)
     if not names:
         return list(exported)
-    others = [each.head.name for each in program.functions]
-    others += [each.head.name for each in program.routines]
+    heads = [each.head for each in program.functions_and_routines()]
+    others = [each.name for each in heads if each.span.source.name == program.source.name]
     known = {definition.name: definition for definition in program.definitions}
     for name in names:
         if name in others:

@@ -107,7 +107,9 @@ def solved(
     for cell in one.number:
         if cell.kind != "input" and None in one.open_dims(cell):
             message = f"{cell.name} would have a size that comes at run time"
-            raise DataError("E0766", message, cell.span, "give a number for it in --shape")
+            first = next(each.name for each in one.number if each.kind == "input")
+            help_line = f"sizes of parameters and state are numbers: --shape {first}='n|784' has n open, the batch"
+            raise DataError("E0766", message, cell.span, help_line)
     if not one.results:
         message = f"a run of {name} gives nothing, and there is nothing to compute"
         help_line = "`return` a tensor, or assign a parameter or state"

@@ -113,11 +113,19 @@ def read(path: str) -> Checkpoint:
             raise DataError("E0761", message, help=hint) from None
 
 
+OTHERS = {b"\x93NUMPY": "a .npy file", b"PK": "a zip archive", b"\x89HDF": "an HDF5 file"}
+"""Other kinds of files, by how they begin."""
+
+
 def _read_header(stream: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, str]]:
     """The entries of the arrays in safetensors of ``size`` bytes, and the notes; the exception says what is wrong."""
     if size < 8:
         raise ValueError(f"it has {size} bytes, and the length of its header alone takes 8")
-    (length,) = struct.unpack("<Q", stream.read(8))
+    head = stream.read(8)
+    kind = next((name for start, name in OTHERS.items() if head.startswith(start)), None)
+    if kind is not None:
+        raise ValueError(f"it is {kind}, and a checkpoint has arrays by name: safetensors, or .npz")
+    (length,) = struct.unpack("<Q", head)
     if min(LARGEST_HEADER, size - 8) < length:
         raise ValueError(f"its header would have {length:,} bytes, and the file has {size:,}")
     header = json.loads(stream.read(length))

@@ -214,6 +214,13 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], in
 
 def _not_an_array(path: str, trouble: Exception) -> DataError:
     words = " ".join(str(trouble).split())[:200] or type(trouble).__name__
+    words = "it ends within its header" if words.startswith("EOF") else words
     name = path if path.endswith(".npy") else "x.npy"
     hint = f"numpy.save({name!r}, x) writes one"
+    if path.endswith(".npz"):
+        hint = f"numpy.savez({path!r}, x=x, y=y) writes one"
+    elif "complex" in words:
+        hint = "save its parts alone: x.real and x.imag"
+    elif "not numbers" in words:
+        hint = f"numpy.save({name!r}, x.astype(numpy.float32)) writes numbers"
     return DataError("E0728", f"{path} is not an array file that can be read: {words}", help=hint)

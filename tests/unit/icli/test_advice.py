@@ -32,12 +32,12 @@ PROGRAM = "i~i"
         (("run", PROGRAM, "x=x.npy"), "E0747", "its inputs are in0"),
         (("explain", PROGRAM, "--shape", "x=4x5"), "E0814", "inputs are in0"),
         (("run", PROGRAM, "np.ones((2, 3))"), "E0720", "write `[[1, 1, 1], [1, 1, 1]]`"),
-        (("run", PROGRAM, "nosuch.npy"), "E0725", "this folder has bad.npy, x.npy"),
+        (("run", PROGRAM, "nosuch.npy"), "E0725", "this folder has bad.npy, complex.npy, short.npy"),
         (("run", PROGRAM, "y.npy"), "E0725", "did you mean x.npy?"),
         (("run", PROGRAM, "bad.npy"), "E0728", "numpy.save('bad.npy', x)"),
         (("run", PROGRAM, "nowhere/x.npy"), "E0725", "there is no folder nowhere"),
         (("run", "softmx.i"), "E0725", "did you mean softmax.i?"),
-        (("check", "nosuch.i"), "E0725", "this folder has model.i, softmax.i"),
+        (("check", "nosuch.i"), "E0725", "this folder has model.i, net.i, softmax.i"),
         (("test", "nosuch"), "E0725", "name a file that exists and that you may read"),
         (("test", "ij~i"), "E0725", "it takes the name of a file: write the program to one"),
         (
@@ -66,6 +66,15 @@ PROGRAM = "i~i"
         (("explain", "--", ">"), "E0103", "`>ij~i` maximum along j"),
         (("train", "model.i", "--momentum", "0.5"), "E0802", "--config momentum=0.1"),
         (("run", PROGRAM, "[1]", "--dtype", "f64"), "E0802", "f64:[1,2]"),
+        (("run", PROGRAM, "f16:[1]"), "E0720", "there is no type f16: types are f32"),
+        (("run", PROGRAM, "net.safetensors"), "E0720", "--load FILE.safetensors"),
+        (("run", PROGRAM, "short.npy"), "E0728", "it ends within its header"),
+        (("run", PROGRAM, "complex.npy"), "E0728", "x.real and x.imag"),
+        (("run", PROGRAM, "text.npy"), "E0728", "x.astype(numpy.float32)"),
+        (("run", PROGRAM, "bad.npz"), "E0728", "numpy.savez("),
+        (("run", "net.i", "--load", "x.npy", "[[1]]"), "E0761", "it is a .npy file"),
+        (("build", "net.i", "--shape", "x=n|n"), "E0766", "--shape x='n|784'"),
+        (("check", "net.i", "--def", "linar"), "E0808", "it defines net"),
         (("train", "model.i", "--lr", "0.5"), "E0802", "--config lr=0.1"),
         (("check", "model.i", "--def", "y"), "E0808", "it defines x"),
         (("check", "ij~i", "--def", "f"), "E0809", "leave --def out"),
@@ -79,7 +88,12 @@ PROGRAM = "i~i"
 def test_help(tokens: tuple[str, ...], code: str, shown: str, tmp_path: Path) -> None:
     (tmp_path / "softmax.i").write_text("x = I\n", encoding="utf-8")
     (tmp_path / "model.i").write_text("x = I\n", encoding="utf-8")
+    (tmp_path / "net.i").write_text("use nn\nop net(x) = linear(x; 2)\n", encoding="utf-8")
     (tmp_path / "bad.npy").write_bytes(b"hello")
+    (tmp_path / "bad.npz").write_bytes(b"hello")
+    (tmp_path / "short.npy").write_bytes(b"\x93NUMPY")
+    np.save(tmp_path / "complex.npy", np.ones(2, complex))
+    np.save(tmp_path / "text.npy", np.array(["a"]))
     np.save(tmp_path / "x.npy", np.ones(3, np.float32))
     done = i(*tokens, cwd=tmp_path)
     assert f"error[{code}]" in done.stderr
