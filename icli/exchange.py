@@ -44,6 +44,8 @@ NOT_FINITE = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 """Numbers as Python's JSON writes them, and as literals have them."""
 CHUNK = 1 << 20
 """Bytes of standard input that are read at a time."""
+BINARY = (b"\x93NUMPY", b"PK")
+"""The first bytes of files of arrays that are no text."""
 FORMS = '[[1, 2], [3, 4]] or {"values": [[1, 2], [3, 4]]}'
 """Arrays in JSON, for help."""
 
@@ -54,7 +56,7 @@ def array_of_input(written: str | None, dtype: str | None) -> Array:
     Raises: DataError E0721 to E0723, E0725 (closed, or it cannot be read), E0727, E0728.
     """
     data = _everything()
-    if data.startswith((b"\x93NUMPY", b"PK")):
+    if data.startswith(BINARY):
         return read_npy(data, "standard input")
     return array_of_text(data, "<stdin>", written, dtype)
 
@@ -69,6 +71,8 @@ def _everything() -> bytearray:
         while chunk := sys.stdin.buffer.read(CHUNK):
             data += chunk
             check_memory(len(data), "standard input")
+            if b"\0" in chunk and not data.startswith(BINARY):  # no text, perhaps without end
+                break
     except OSError as trouble:
         raise unreadable("standard input", trouble) from None
     if not data.strip():

@@ -38,7 +38,8 @@ def unknown_command(word: str, names: Sequence[str], before: str = "") -> Comman
     elif "~" in word:
         hint = "say what to do with the program: i explain '...', i run '...' or i check '...'"
     elif word.startswith("-") and word != "-":
-        return CommandError("E0802", f"i has no option {word}", help="`i --help` lists what it has")
+        listed = did_you_mean(word, ("--help", "--version"), "`i --help` lists what it has")
+        return CommandError("E0802", f"i has no option {word}", help=listed)
     else:
         hint = f"the commands are {', '.join(names)}"
     return CommandError("E0801", f"there is no command {word or '(empty)'}", help=hint)

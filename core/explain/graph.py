@@ -64,8 +64,8 @@ def node_text(graph: Graph, value: int) -> str:
             start = "" if node.base is None else f" from n{node.base}"
             return f"{fold}{': ' if fold else ''}{text}   for {over or '.'}{places}{start}"
         case Terminal():
-            kind = "stands for" if node.kind == "alike" else node.kind
-            return f"{kind} {node.name}"
+            kinds = {"alike": "stands for", "data": "input", "fill": "leaf"}
+            return f"{kinds.get(node.kind, node.kind)} {node.name}"
         case Operation() | Einx() | OpenKernel():
             given = " ".join(f"n{operand}" for operand in node.operands)
             which = 0 if isinstance(node, Operation) else node.output

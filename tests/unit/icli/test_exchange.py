@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from ilang.codegen.system.npy import Array, read_npy
 from ilang.core.diagnostic import Error
 from ilang.icli.exchange import array_of_text, csv_text, json_text
+from tests.unit.icli.front import i
 
 ARRAYS = [
     np.array(3.5, np.float32),
@@ -116,3 +118,10 @@ def test_what_is_refused(data: bytes, code: str) -> None:
         array_of_text(data, "<stdin>", None, None)
     assert caught.value.code == code
     assert caught.value.help
+
+
+def test_what_is_no_text_is_not_read_to_its_end() -> None:
+    with Path("/dev/zero").open("rb") as endless:
+        done = i("run", "+i~.", "-", stdin=endless)
+    assert done.returncode == 1
+    assert "error[E0728]" in done.stderr
