@@ -96,3 +96,15 @@ def test_extremes_of_short_rows_are_right(sign: str, shape: tuple[int, ...]) -> 
 def test_short_rows_of_windows_in_steps_are_loops(columns: int, loops: str) -> None:
     text = i(">i(2j+v:3)~ij").loops((50, columns)).split("out[")[0]
     assert " ".join(re.findall(r"for (\w) in", text)) == loops
+
+
+def test_open_extremes_meet_results_one_by_one() -> None:
+    """Their terms may leave some over; those of sums are few."""
+    assert "i1 in 0..8" not in i(">ij~j").loops()
+    assert "i1 in 0..8" in i("+ij~j").loops()
+
+
+def test_known_arrays_are_read_in_the_order_of_memory() -> None:
+    """Rows of a sum over the first and the last axis; where nothing is known each result has all terms in turn."""
+    assert i("+abc~b").explain((30, 500, 64)).execution.schedule[-1].schedule == "|| a b c"
+    assert i("+abc~b").explain().execution.schedule[-1].schedule == "|| b a c"

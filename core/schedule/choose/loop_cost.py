@@ -133,8 +133,9 @@ class LoopPrice(TilePrice):
             begun = (
                 rows * (core.begun / 2 if half else core.begun + rest / 2) * (is_sum and rest > 0)
             )
-            is_mixed = is_sum and width < min(self.terms, 2 * RUN)
-            return vectors * loads, chained, vectors * core.merged * is_mixed, begun
+            is_nest = len(self.trips) > 1 and self.nest.order[-2].axis in self.reduced
+            is_converted = is_sum and is_nest and width < 2 * RUN
+            return vectors * loads, chained, vectors * core.merged * is_converted, begun
         if self.is_short and self.around is not None:
             loads, _ = self._loads(reads, self.around)
             wide = self.trips[[x.axis for x in self.nest.order].index(self.around)]

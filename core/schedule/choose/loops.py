@@ -91,8 +91,9 @@ class _Candidates:
                 if are_few:
                     yield from self._in_registers(others, terms, lanes)
                 yield from self._in_memory(others, terms, lanes)
-        yield self._split({}, map(Loop, (*self.around, *self.order)))
-        yield self._split({}, map(Loop, (*self.around, *inside)))
+        orders = [self.order, inside]  # of one price: known arrays are read in the order of memory
+        for axes in orders if self._fixed(self.order[-1]) else reversed(orders):
+            yield self._split({}, map(Loop, (*self.around, *axes)))
 
     def _in_registers(self, others: list[int], terms: list[int], lanes: int) -> Iterator[Loops]:
         """A row of results in registers, with rows beside it where there is room; a strip of one that is too long."""
@@ -121,6 +122,8 @@ class _Candidates:
         if count is None or tiles.strip < count:
             parts[lanes] = tiles.strip
             outer.append(Loop(lanes))
+        if last is None and self.node.acc != "+":
+            return  # terms of an extreme that may be left over take as long as all others
         block = Loop(lanes, int(lanes in parts))
         if last is not None and last <= tiles.strip_terms:
             yield self._split(parts, (*outer, *inner[:-1], block, inner[-1]))

@@ -23,7 +23,7 @@ from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.ops import SLOW
-from ilang.core.schedule.choose.accesses import Accesses, reads_of, strided_order
+from ilang.core.schedule.choose.accesses import Accesses, loop_order, reads_of, strided_order
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.loops import priced_loops
 from ilang.core.schedule.choose.packing import Across
@@ -133,7 +133,7 @@ def _pays(
         along -= vectors * (time + step)
         if node.reduced_axes():
             reads = reads_of(node, accesses[value])
-            order = strided_order(node, accesses[value], extents, machine)
+            order = loop_order(node, accesses[value], machine)
             along += priced_loops(node, extents, order, reads, machine)[0][1].cycles()
             part = min(length, wide) / wide
             if is_slow or (length <= wide if is_written else is_linked):
