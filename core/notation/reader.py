@@ -66,6 +66,8 @@ HINTS = (
     ("->", TILDE_HELP),
     ("=>", TILDE_HELP),
     ("→", TILDE_HELP),
+    ("∑", "the sum over j is `+ij~i`"),
+    ("Σ", "the sum over j is `+ij~i`"),
     ("<~", TILDE_HELP),
     ("**", "the power is `^`: `i^j~ij`"),
     (

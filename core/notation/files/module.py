@@ -437,7 +437,10 @@ def _cycle(circle: list[str], last: syntax.Name, names: dict[str, Span]) -> Modu
     labels = (Label(names[circle[0]], "needs itself"), Label(last.span, "here"))
     help_line = "leave out one of these uses"
     if len(circle) == 1:
-        help_line = f"give it another name, where {circle[0]} is to be that of a library"
+        help_line = (
+            "a definition does not call itself: in an `op`, `repeat(x; n in 3) { ... }` is a loop; "
+            f"give it another name, where {circle[0]} is to be that of a library"
+        )
     return ModuleError("E0403", message, names[circle[0]], help_line, labels)
 
 

@@ -84,6 +84,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("b c h w -> b (c h w)", "E0105", "not merged or split"),
     ("bchw~b(chw)", "E0109", "axes are not merged"),
     ("ij → ji", "E0102", "`ij~ji`"),
+    ("∑j ij", "E0102", "`+ij~i`"),
     ("C[i,j] = A[i,k]*B[k,j]", "E0103", "`ik*kj~ijk >> +ijk~ij`"),
     ("A[i,k]*B[k,j]", "E0103", "`ik*kj~ijk`"),
     ("A*B~C", "E0103", "`ij*ij~ij`"),
