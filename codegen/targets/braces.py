@@ -12,11 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ilang.codegen.targets.c_entry import several_a_line
+from ilang.codegen.targets.c_entry import WIDEST, several_a_line
 from ilang.codegen.targets.cfamily import INDENT
 from ilang.codegen.targets.marked_lines import MarkedLine
 from ilang.core.ir.kernel import If
 
+BREAKS = (("; ",), (" ? ", " : "), (", ",), (" && ", " || "), (" + ", " - "), (" = ", " += "))
+"""Places where a longer line may go on in the next one, those first that are taken first."""
+AFTER = ("; ", ", ", " = ", " += ")
+"""Signs of these with which the longer line ends."""
+HEADS = ("for (", "if (")
+WHOLE = ("\n", '"', "/*", "; }")
+"""Lines that have one of these are broken already, or stay whole."""
 FILL = "\v"
 """Stands between the words of a list that goes on in the next line where one is full."""
 
@@ -46,6 +53,32 @@ def filled(head: str, words: Sequence[str], tail: str) -> str:
     return FILL.join((head, *words, tail))
 
 
+def broken(line: str, more: str = INDENT) -> str:
+    """A line of code that goes on in others where it is long: in as few brackets as can be."""
+    start = len(line) - len(line.lstrip())
+    if len(line) <= WIDEST or line.startswith("#") or any(each in line for each in WHOLE):
+        return line
+    ranks: dict[tuple[int, int], int] = {}
+    depth = 0
+    for at, letter in enumerate(line[:WIDEST]):
+        depth += (letter in "([") - (letter in ")]")
+        if (
+            letter == ")"
+            and depth == 0
+            and line.startswith(HEADS, start)
+            and line[at + 2 : at + 3] not in ("", "{")
+        ):
+            ranks[-1, 0] = ranks.get((-1, 0), at + 1)  # what is done, after the head
+        for rank, signs in enumerate(BREAKS if depth == 0 else BREAKS[:-1]):
+            sign = next((sign for sign in signs if line.startswith(sign, at)), None)
+            if sign is not None and start + len(more) < at:
+                ranks[depth, rank] = at + (len(sign) if sign in AFTER else 1)
+    if not ranks:
+        return line
+    at = ranks[min(ranks)]
+    return f"{line[:at].rstrip()}\n{broken(line[:start] + more + line[at:].lstrip(), '')}"
+
+
 def indented(lines: Iterable[str]) -> Iterator[str]:
     """Lines of functions, each as far to the right as braces are open around it; those of the preprocessor are not."""
     depth = 0
@@ -55,5 +88,7 @@ def indented(lines: Iterable[str]) -> Iterator[str]:
         if FILL in line:
             head, *words, tail = text.split(FILL)
             text = several_a_line(head, words, tail)
+        else:
+            text = broken(text)
         yield MarkedLine.of(text, line.mark) if isinstance(line, MarkedLine) else text
         depth += line.endswith("{")

@@ -249,18 +249,21 @@ class TileText(TileFunction):
         wide = f"{self.name}_lanes"
         given = ", ".join(["row", "lane", *arguments])
         one_vector = ", ".join([self.rows(), "1", *self._fills(), *self._all_rows(), given])
-        narrow = self._left(-1, wide, "0", f"{wide} / 2")
-        inner = INDENT * len(narrow)
-        row = (
+        row = [
             "int64_t lane = 0;",
             *braced(
                 f"for (; tile_lanes - lane > {wide} / 2; lane += {wide})",
                 self._choices(most, wide, given),
             ),
-            *(f"if ({word})" for word in narrow),
-            f"{inner}for (; lane < tile_lanes; lane += lanes_{self.kind})",
-            f"{inner}{INDENT}{self.name}_part({one_vector});",
+        ]
+        narrow = self._left(
+            -1, [(each.lanes, 0, each.lanes // 2) for each in self.tile.micro_tiles]
         )
+        if narrow is not False:
+            row += [] if narrow else [f"if ({self._leaves(-1, wide, '0', f'{wide} / 2')})"]
+            inner = "" if narrow else INDENT
+            row.append(f"{inner}for (; lane < tile_lanes; lane += lanes_{self.kind})")
+            row.append(f"{inner}{INDENT}{self.name}_part({one_vector});")
         yield from braced(f"for (int64_t row = 0; row < tile_rows; row += {most})", row)
 
     def _choices(self, most: str, wide: str, given: str) -> Iterator[str]:
@@ -274,26 +277,38 @@ class TileText(TileFunction):
             less = "0"
             heights = [f"{self.name}_few", f"{self.name}_some"]
             heights += [f"{self.name}_most"] if self.part.repeats() else []
-            for height in heights:
+            for number, height in enumerate(heights):
                 end = f"{height} - 1" if height in heights[2:] else height
-                known = "".join(f"({word}) && " for word in self._left(0, most, less, end))
-                yield f"{otherwise}if ({known}tile_rows - row <= {end})"
-                parts = f"{wide} / lanes_{self.kind}"
-                words = (height, parts, *self._fills(), *self._all_rows(), given)
-                yield f"{INDENT}{self.name}_part({', '.join(words)});"
-                otherwise, less = "else ", height
+                rows = [(0, *each.rows[::-1]) for each in self.tile.micro_tiles]
+                ranges = [(each[3], each[number], each[number + 1] - number // 2) for each in rows]
+                known = self._left(0, ranges)
+                if known is not False:
+                    word = "" if known else f"({self._leaves(0, most, less, end)}) && "
+                    yield f"{otherwise}if ({word}tile_rows - row <= {end})"
+                    parts = f"{wide} / lanes_{self.kind}"
+                    words = (height, parts, *self._fills(), *self._all_rows(), given)
+                    yield f"{INDENT}{self.name}_part({', '.join(words)});"
+                    otherwise = "else "
+                less = height
         if otherwise:
             yield "else"
         yield f"{INDENT}{self.name}_whole({given});"
 
-    def _left(self, dimension: int, step: str, more: str, most: str) -> list[str]:
-        """The constant condition that steps along a dimension leave so much over; none where no length is known.
+    def _left(self, dimension: int, ranges: Sequence[tuple[int, int, int]]) -> bool | None:
+        """Whether steps along a dimension may leave more than one number over, and at most another; None: for some.
 
-        A compiler leaves out what computes such a part where the condition does not hold.
+        The ``ranges`` are the step and both numbers for each length of vectors.
         """
         lengths = self._lengths(dimension)
-        words = [f"LEAVES({length}, {step}, {more}, {most})" for length in lengths]
-        return [" || ".join(words)] if words else []
+        if not lengths:
+            return True
+        known = {any(a < n % step <= b for n in lengths) for step, a, b in ranges}
+        return known.pop() if len(known) == 1 else None
+
+    def _leaves(self, dimension: int, step: str, more: str, most: str) -> str:
+        """The constant condition for that, by which a compiler leaves out what computes such a part."""
+        lengths = self._lengths(dimension)
+        return " || ".join(f"LEAVES({length}, {step}, {more}, {most})" for length in lengths)
 
     def _lengths(self, dimension: int) -> list[int]:
         """The numbers of rows or lanes that a block may have; none where they are not known."""

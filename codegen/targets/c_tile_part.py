@@ -12,7 +12,7 @@ from math import prod
 
 from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.braces import braced
-from ilang.codegen.targets.c_entry import several_a_line
+from ilang.codegen.targets.c_entry import FORMULAS, several_a_line
 from ilang.codegen.targets.c_terms import COUNT, SUMS
 from ilang.codegen.targets.c_vector import (
     ACC,
@@ -89,7 +89,10 @@ class TileFunction:
 
     def has_stride(self) -> bool:
         """Whether the functions are told how far rows are apart: a tile with rows may be stored where it belongs."""
-        return self.tile.target is not None and self.is_matrix()
+        target = self.tile.target
+        if target is None or not self.is_matrix():
+            return False
+        return target.stride.text(self.plain.size, FORMULAS) != str(self.dims[-1])
 
     def overlaps(self) -> bool:
         """Whether the last two vectors of a row overlap, as none of its length divides the row."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ilang.codegen.targets.braces import braced, filled, indented
+import pytest
+
+from ilang.codegen.targets.braces import braced, broken, filled, indented
 from ilang.codegen.targets.marked_lines import MarkedLine
 from ilang.core.explain.marks import LineMark
 
@@ -30,3 +32,28 @@ def test_marks_of_lines_stay() -> None:
     _, line, _ = indented(braced("", [MarkedLine.of("t1 = 0;", mark)]))
     assert isinstance(line, MarkedLine)
     assert (line, line.mark) == ("    t1 = 0;", mark)
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("    x = y;", ["    x = y;"]),
+        (
+            f"    {'a' * 60}[i] = {'b' * 60}[i];",
+            [f"    {'a' * 60}[i] =", f"        {'b' * 60}[i];"],
+        ),
+        (
+            f"for (int i = 0; i < n; ++i) {'a' * 40}[i] = {'b' * 44}[i];",
+            ["for (int i = 0; i < n; ++i)", f"    {'a' * 40}[i] = {'b' * 44}[i];"],
+        ),
+        (
+            f"x = (i < n) ? {'f' * 50}(i, {'j' * 30}) : {'g' * 40};",
+            [f"x = (i < n) ? {'f' * 50}(i, {'j' * 30})", f"    : {'g' * 40};"],
+        ),
+        (f"#define {'x' * 120} 1 + 2", [f"#define {'x' * 120} 1 + 2"]),
+        (f"/* {'x ' * 60} + */", [f"/* {'x ' * 60} + */"]),
+    ],
+)
+def test_long_lines_go_on_in_the_next(line: str, lines: list[str]) -> None:
+    assert broken(line).split("\n") == lines
+    assert "".join(line.split()) == "".join(broken(line).split())

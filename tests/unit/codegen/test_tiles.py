@@ -303,6 +303,9 @@ def test_tiles_of_known_extents_compute_what_is_left_over(mode: str) -> None:
 def test_what_never_is_left_over_is_not_compiled() -> None:
     product = graph_of(text_component("ik*kj~ijk >> +ijk~ij"), "f")
     known = c.emit(lower(infer(product, shapes=[(200, 300), (300, 250)])))
-    assert "LEAVES(2, f_k0_tile0_most, 0, f_k0_tile0_few)" in known
+    assert "tile_rows - row <= f_k0_tile0_few)" in known
+    assert "tile_rows - row <= f_k0_tile0_some)" not in known
     assert "LEAVES(58, f_k0_tile0_lanes, 0, f_k0_tile0_lanes / 2)" in known
-    assert "LEAVES" not in c.emit(lower(infer(product)))
+    opened = c.emit(lower(infer(product)))
+    assert "LEAVES" not in opened
+    assert "tile_rows - row <= f_k0_tile0_some)" in opened
