@@ -109,7 +109,11 @@ class Entry:
                 f"{title}: {port.name} is an array of {array.dtype}, and {port.dtype} is taken"
             )
             raise TypeError(f"{message}: {port.name}.astype({port.dtype!r})")
-        return np.asarray(value, port.dtype)
+        converted = np.asarray(value, port.dtype)
+        if converted.dtype.kind not in "fc" and not np.array_equal(converted, array):
+            changed = array[converted != array].flat[0]
+            raise TypeError(f"{title}: {port.name} has {changed}, and {port.dtype} is taken")
+        return converted
 
     def _fitted(self, title: str, arrays: Sequence[NDArray[Any]]) -> dict[str, int]:
         """The extent of each size. Raises: ValueError."""

@@ -64,6 +64,9 @@ REFUSED: dict[str, tuple[str, tuple[Any, ...], type[Exception], str]] = {
         "matmul", (A.astype(float), B), TypeError,
         "matmul: a is an array of float64, and float32 is taken: a.astype('float32')",
     ),
+    "fraction": (
+        "embed", ([0, 0.5], B), TypeError, "embed: ids has 0.5, and int64 is taken",
+    ),
     "window": (
         "smooth", (C[:2], np.ones(9, np.float32)), ValueError,
         "smooth: these extents do not fit: n = 2, c = 2, u = 9",
