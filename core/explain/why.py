@@ -79,7 +79,10 @@ def _others(scheduled: Scheduled, is_priced: bool) -> str:
     """A sentence on what no price chose."""
     nodes = [node for node in scheduled.shaped.nodes if isinstance(node, Assignment)]
     if nodes and all(node.schedule is not None for node in nodes):
-        return "The schedule is written in the program."
+        return (
+            "The schedule is written in the program.\n"
+            "`i diff PROGRAM --unscheduled` shows the one that would be chosen."
+        )
     if is_priced:
         return "Rules chose all other loops, not a price."
     rules = "Rules chose the loops, not a price"

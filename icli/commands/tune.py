@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ilang.codegen.components import tuning
-from ilang.core.ir.graph import Graph
+from ilang.core.ir.graph import Assignment, Graph
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import MACHINES
 from ilang.core.source import Source
@@ -30,6 +30,8 @@ from ilang.icli.shapes import wrong_count
 EACH = 0.5
 """Seconds in which a schedule is timed beside the chosen one; the winner is timed once more, for twice as long."""
 NOTHING = "nothing to tune: there is one order of loops, and no other tile (i explain --why)"
+WRITTEN = "nothing to tune: the schedule is written (i diff PROGRAM --unscheduled: the one that would be chosen)"
+ONCE_MORE = "      timed once more, it is not faster by more than the spread"
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -54,7 +56,9 @@ def run(request: Request, screen: Screen) -> int:
     best, tried, interrupted = _searched(task, source, subject.component(), shapes, seconds, screen)
     if best is None:
         answer: dict[str, Any] = {"tried": tried, "gain": 1.0, "schedule": None}
-        says = f"the chosen schedule is the fastest of {tried + 1}" if tried else NOTHING
+        nodes = [node for node in subject.graph.nodes if isinstance(node, Assignment)]
+        nothing = WRITTEN if any(node.schedule is not None for node in nodes) else NOTHING
+        says = f"the chosen schedule is the fastest of {tried + 1}" if tried else nothing
     else:
         text, times = best
         winner = tuning.component(source.name, text, str(task["definition"]))
@@ -120,9 +124,11 @@ def _searched(
                 screen.note(f"{tried:4}  {_speed(times)}  {schedules[text]}")
         if best is not None:
             again = tuning.timed({**task, "texts": (source.text, best[0])}, 2 * EACH)
-            best = (
-                None if isinstance(again, str) or not tuning.is_faster(again) else (best[0], again)
-            )
+            if isinstance(again, str) or not tuning.is_faster(again):
+                screen.note(ONCE_MORE)
+                best = None
+            else:
+                best = best[0], again
     except KeyboardInterrupt:
         return best, tried, True
     return best, tried, False

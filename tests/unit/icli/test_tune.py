@@ -44,6 +44,29 @@ def test_nothing_to_tune() -> None:
     assert (done.returncode, done.stdout[:15]) == (0, "nothing to tune")
 
 
+def test_a_written_schedule_stays() -> None:
+    """What the program says is not searched; the answer names the command that shows the other schedule."""
+    done = i("tune", "ik*kj~ijk || i j k >> +ijk~ij || i j k 0", "--shape", "8x3,3x4")
+    assert done.returncode == 0
+    assert done.stdout.startswith("nothing to tune: the schedule is written (i diff ")
+
+
+def test_a_gain_that_does_not_last_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The fastest is timed once more; where it is no longer faster, a line says so."""
+
+    def timed(_: Any, seconds: float) -> tuning.Times:
+        return [1.0] * 7, [1.0 if EACH < seconds else 0.5] * 7
+
+    monkeypatch.setattr(tuning, "timed", timed)
+    assert main(["tune", PRODUCT, "--shape", "40x30,30x50"]) == 0
+    shown = capsys.readouterr()
+    assert "2.00 times as fast" in shown.err
+    assert "timed once more, it is not faster" in shown.err
+    assert "the chosen schedule is the fastest of" in shown.out
+
+
 def test_extents_are_asked_for(tmp_path: Path) -> None:
     """Schedules are timed on arrays: a program that leaves extents open says no shapes for them."""
     done = i("tune", "+ij~i")
