@@ -109,8 +109,20 @@ def _function(name: str) -> Callable[..., Any]:
             raise
 
     piece.__name__ = piece.__qualname__ = name
-    piece.__doc__ = f"lib.{name}(x, ...): the component `{name}` of the library `std`."
+    piece.__doc__ = _page(name)
     return piece
+
+
+def _page(name: str) -> str:
+    """The docstring of a function: how it is called, and its line in the library."""
+    import re
+
+    from ilang.core.library.std import AXES, TEXT
+
+    arrays = "x, y" if name in ("matmul", "conv2d") else "x"
+    axis = f", axis={PIECES[name]}, keepdims=False" if name in AXES else ""
+    line = next(each for each in TEXT.splitlines() if re.match(rf"{name}(\(.*\))? = ", each))
+    return f"lib.{name}({arrays}{axis}), a component of the library `std`:\n\n    {line}"
 
 
 def _loaded(name: str) -> Callable[..., Any]:

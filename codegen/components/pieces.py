@@ -15,6 +15,8 @@ from ilang.core.library.std import AXES, PLAIN
 
 PIECES = {**dict.fromkeys(PLAIN, ()), **AXES}
 """The functions, and the axis that each goes along by default; () where it goes along none."""
+OPTIONS = ("out", "threads", "target", "stream")
+"""The keywords of every function."""
 LETTERS = "abcdefghijklmnopqrstuvwxy"
 
 
@@ -45,6 +47,18 @@ def one_hot(rank: int, classes: int) -> Component:
     return from_text(f"{letters or '.'}==@(z:{classes})~{letters}z >> f32")
 
 
+@cache
+def product(left: int, right: int) -> Component:
+    """The product of arrays of two ranks, as that of NumPy: a vector is a row on the left and a column on the right.
+
+    Axes before the last two are those of both arrays, aligned at the last.
+    """
+    batch = LETTERS.translate(dict.fromkeys(map(ord, "ijk")))[: max(left, right, 2) - 2]
+    rows, columns = ("i" * (1 < left), "k" * (1 < right))
+    first, second = (batch[len(batch) - max(rank - 2, 0) :] for rank in (left, right))
+    return from_text(f'einsum("{first}{rows}j,{second}j{columns}->{batch}{rows}{columns}")')
+
+
 def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, Any]) -> Any:
     """A function on arrays, along an axis, several, or those of the component.
 
@@ -64,13 +78,29 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
         if classes < 1:
             raise DataError("E0777", f"there are no {classes} classes", help="lib.one_hot(x, 10)")
         return one_hot(len(shape_of("x", arrays[0])), classes)(*arrays, **rest)
+    takes = (*("axis", "keepdims") * (name in AXES), *OPTIONS)
+    if unknown := [key for key in rest if key not in takes]:
+        raise DataError(
+            "E0747",
+            f"{name} takes no {unknown[0]}",
+            help=f"by name it takes {', '.join(takes)}",
+        )
     if axis == PIECES[name] and not keeps:
-        return piece(name)(*arrays, **rest)
+        return _plain(name, arrays)(*arrays, **rest)
     if name not in AXES or len(arrays) != 1:
         message = f"{name} goes along no axis of a call"
         raise DataError("E0777", message, help=f"leave the axis out: lib.{name}(x)")
     rank = len(shape_of("x", arrays[0]))
     return along(name, rank, _axes(name, axis, rank), bool(keeps))(*arrays, **rest)
+
+
+def _plain(name: str, arrays: tuple[Any, ...]) -> Component:
+    """The component of a name along its own axes, for arrays of any ranks that it takes in NumPy."""
+    if name == "matmul" and len(arrays) == 2:
+        left, right = (len(shape_of(each, array)) for each, array in zip("xy", arrays, strict=True))
+        if left and right and (left != right or left == 1):
+            return product(left, right)
+    return piece(name)
 
 
 def _axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:

@@ -77,6 +77,16 @@ def test_components(target: str) -> None:
     np.testing.assert_allclose(i("matmul")(X[0], y[0], target=target), X[0] @ y[0])
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((2, 3, 4), (4,))],
+)  # fmt: skip
+def test_products_of_other_ranks(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    """A vector is a row or a column, and axes before the last two may be those of one array, as NumPy has it."""
+    x, y = (np.random.default_rng(2).standard_normal(shape) for shape in (left, right))
+    np.testing.assert_allclose(lib.matmul(x, y), x @ y)
+
+
 def test_convolution() -> None:
     images, weights = X.reshape(2, 2, 3, 5), X.reshape(5, 2, 2, 3)
     windows = np.lib.stride_tricks.sliding_window_view(images, (2, 3), (2, 3))
@@ -127,12 +137,21 @@ def test_gradients() -> None:
         (lambda: lib.softmax(X, dim=0), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.sum(X, 0), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.mean(np.array(["a"]), axis=0), "E0703"),
+        (lambda: lib.var(X, ddof=1), "E0747"),  # type: ignore[call-overload]
+        (lambda: lib.matmul(X, 2.0), "E0503"),
     ],
 )
 def test_what_the_library_refuses(call: Callable[[], Any], code: str) -> None:
     with pytest.raises(Error) as caught:
         call()
     assert caught.value.code == code
+
+
+def test_pages_of_the_library_in_python() -> None:
+    """What `help` shows: how a function is called, and the text that it is compiled from."""
+    assert "tanh(0.797" in (lib.gelu.__doc__ or "")
+    assert (lib.softmax.__doc__ or "").startswith("lib.softmax(x, axis=-1, keepdims=False)")
+    assert "conv2d(x[n,c,h,w], w[o,c,u,v]) = " in (lib.conv2d.__doc__ or "")
 
 
 def test_names_of_the_library_in_python() -> None:
