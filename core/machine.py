@@ -377,6 +377,11 @@ class Machine:
         """Elements of the shortest vectors."""
         return min(variant.vector_bytes for variant in self.variants) // BYTES[dtype]
 
+    def holds_sums(self, elements: int, dtype: str) -> bool:
+        """Whether registers hold a tile and the sum of its partial sums: it twice, and half of it for operands."""
+        held = max(variant.held_bytes for variant in self.variants)
+        return 3 * elements * BYTES[dtype] <= 2 * held
+
     def most_sum_lanes(self) -> int:
         """Partial results of any reduction at most: twice as many where an operation takes longer than an addition."""
         return 2 * self.sum_lanes

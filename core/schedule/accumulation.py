@@ -329,7 +329,8 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
     extents = tuple(count or 0 for count in counts[last + 1 :])
     partial = _partials(reduction, core, counts[first : last + 1], dtype)
     machine = reduction.program.machine
-    vector = vector_lanes(machine, dtype, extents[-1])
+    may_overlap = partial is None or machine.holds_sums(prod(extents), dtype)
+    vector = vector_lanes(machine, dtype, extents[-1], may_overlap)
     parts = tuple(micro_tiles(machine, extents, vector, BYTES[dtype])) if 1 < vector else ()
     head, blocks = ((), outer) if added else (outer, ())
     tile = RegisterTile(head, blocks, core, elements, extents, dtype, False, partial, vector, parts)

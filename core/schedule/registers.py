@@ -16,14 +16,17 @@ from ilang.core.ir.schedule import MicroTile
 from ilang.core.machine import Machine
 
 
-def vector_lanes(machine: Machine, dtype: str, extent: int) -> int:
-    """The lanes of the vectors that rows of this extent have: of two that overlap, where they do not divide it."""
+def vector_lanes(machine: Machine, dtype: str, extent: int, may_overlap: bool = True) -> int:
+    """The lanes of the vectors that rows of this extent have: of two that overlap, where they do not divide it.
+
+    Vectors that are added to what is in memory do not overlap: elements of both would be added twice.
+    """
     longest = lanes = machine.vector_lanes(dtype) if dtype in FLOATS else 1
     while longest > extent:
         longest //= 2
     while lanes > 1 and extent % lanes:
         lanes //= 2
-    return max(longest, 1) if machine.tiles.short_lanes <= longest else lanes
+    return max(longest, 1) if may_overlap and machine.tiles.short_lanes <= longest else lanes
 
 
 def balanced(extent: int | None, rows: int) -> int:

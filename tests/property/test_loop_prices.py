@@ -71,3 +71,12 @@ def test_every_place_inside_of_a_reader_is_right(
     reduced = tuple(axis for axis, letter in enumerate("ijk") if letter not in kept)
     wanted = array - FOLDS[op](array, axis=reduced, keepdims=True)
     assert np.array_equal(i(f"(I & {op}ijk~{kept}) >> ijk-{kept}~ijk")(array), wanted)
+
+
+@pytest.mark.parametrize("kept", [26, 58, 60, 226, 270, 300])
+@pytest.mark.parametrize("rows", [None, 3, 10])
+def test_partial_sums_of_rows_that_vectors_do_not_divide(kept: int, rows: int | None) -> None:
+    """Two vectors that overlap are not added to what is in memory: elements of both would be added twice."""
+    schedule = "" if rows is None else f" | a:{rows} | a b a' c"
+    array = np.random.default_rng(kept).integers(-9, 10, (30, 410, kept)).astype(np.float32)
+    assert np.array_equal(i(f"+abc~ac{schedule}")(array), array.sum(1))

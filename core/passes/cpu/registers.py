@@ -12,7 +12,6 @@ from __future__ import annotations
 from math import prod
 
 from ilang.core.calculus.affine import row_step
-from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId, VariableId
@@ -67,11 +66,10 @@ def _left_a_loop(s: ir.Statement) -> ir.Statement:
 
 
 def _is_summed_apart(program: ir.Program, tile: Tile) -> bool:
-    """Whether registers hold the sum of partial sums, too: the tile twice, and half of it for operands."""
+    """Whether registers hold the sum of partial sums, too."""
     buffer = program.buffers[tile.buffer]
     elements = prod(program.sizes[n].fixed or 0 for n in buffer.dims)
-    held = max(variant.held_bytes for variant in program.machine.variants)
-    return tile.partial is not None and 3 * elements * BYTES[buffer.dtype] <= 2 * held
+    return tile.partial is not None and program.machine.holds_sums(elements, buffer.dtype)
 
 
 def _in_vectors(s: ir.Statement, tile: BufferId, dtype: str, lane: VariableId) -> bool:

@@ -68,7 +68,10 @@ class LoopPrice(TilePrice):
         last = max(n for n, loop in enumerate(self.nest.order) if loop.axis in self.reduced)
         results = prod(self.trips[n] for n in self.beside)
         is_last, tiles = bool(self.beside) and last < self.beside[0], self.machine.tiles
-        return is_last and self.terms <= MOST_TERMS and results <= tiles.rows * tiles.lanes
+        room = tiles.rows * tiles.lanes
+        if RUN < self.terms and self.trips[self.lanes] % self.vector:
+            room = room * 2 // 3
+        return is_last and self.terms <= MOST_TERMS and results <= room
 
     def _loads(self, reads: Sequence[Access], axis: int) -> tuple[float, bool]:
         """The cycles in which a vector along an axis is loaded, and whether its elements are side by side, or one."""

@@ -22,7 +22,7 @@ from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Access
 from ilang.core.schedule.choose.loop_cost import LoopPrice
-from ilang.core.schedule.choose.terms import MOST_TERMS
+from ilang.core.schedule.choose.terms import MOST_TERMS, RUN
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.registers import balanced
 
@@ -99,12 +99,17 @@ class _Candidates:
         """A row of results in registers, with rows beside it where there is room; a strip of one that is too long."""
         tiles, count = self.machine.tiles, self._fixed(lanes)
         outer, inner = [*map(Loop, (*self.around, *others))], [*map(Loop, terms)]
-        if count is None or tiles.rows * tiles.lanes < count:
+        vector = self.machine.vector_lanes("f32")
+        room = tiles.rows * tiles.lanes
+        if RUN < prod(self._fixed(axis) or 1 for axis in terms) and (count or 0) % vector:
+            room = (
+                room * 2 // 3
+            )  # for the sum of partial sums, too: vectors overlap in registers alone
+        if count is None or room < count:
             strips = {lanes: tiles.lanes}
             yield self._split(strips, (*outer, Loop(lanes), *inner, Loop(lanes, 1)))
             return
-        vector = self.machine.vector_lanes("f32")
-        most = tiles.rows * tiles.lanes // (ceil(count / vector) * vector)
+        most = room // (ceil(count / vector) * vector)
         # Compilers make vectors of what is walked in steps, and do it well for a few rows.
         several = {2} if lanes in self.stepped else {min(tiles.rows, most), 2}
         for most_rows in sorted(several, reverse=True):
