@@ -17,7 +17,15 @@ from ilang.codegen.targets.cfamily import INDENT
 from ilang.codegen.targets.marked_lines import MarkedLine
 from ilang.core.ir.kernel import If
 
-BREAKS = (("; ",), (" ? ", " : "), (", ",), (" && ", " || "), (" + ", " - "), (" = ", " += "))
+BREAKS = (
+    ("; ",),
+    (" ? ", " : "),
+    (", ",),
+    (" && ", " || "),
+    (" + ", " - "),
+    (" * ", " / "),
+    (" = ", " += "),
+)
 """Places where a longer line may go on in the next one, those first that are taken first."""
 AFTER = ("; ", ", ", " = ", " += ")
 """Signs of these with which the longer line ends."""
@@ -75,8 +83,9 @@ def broken(line: str, more: str = INDENT) -> str:
                 ranks[depth, rank] = at + (len(sign) if sign in AFTER else 1)
     if not ranks:
         return line
-    at = ranks[min(ranks)]
-    return f"{line[:at].rstrip()}\n{broken(line[:start] + more + line[at:].lstrip(), '')}"
+    first = min(ranks)
+    at, further = ranks[first], INDENT if first[0] < 0 else ""
+    return f"{line[:at].rstrip()}\n{broken(line[:start] + more + line[at:].lstrip(), further)}"
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:

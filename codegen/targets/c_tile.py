@@ -21,14 +21,26 @@ from ilang.core.ir.cpu import Tile
 from ilang.core.ir.kernel import For, Kernel, Program
 
 COMMENT = {
-    "_part": "some rows and lanes, whose sums stay in registers",
-    "_whole": "as many rows and lanes as registers hold",
-    "_filling": "the same; packs what it reads, for the tiles after it",
-    "_any": "a tile of any extents, part by part",
+    "_micro": "the micro-kernel: rows of vectors, whose sums stay in registers",
+    "_full": "one of as many rows and vectors as registers hold",
+    "_packing": "the same; packs what it reads, for the tiles after it",
+    "_loop": "a tile of any extents, one micro-kernel after the other",
+    "_lanes, _vectors": "of a row, at a time",
     "_most, _some, _few": "rows at a time, by how many are left",
 }
 """The meanings of the endings of names, in the comment above the functions of a tile."""
-TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
+TILE_PARTS = (
+    "",
+    "_micro",
+    "_full",
+    "_packing",
+    "_loop",
+    "_lanes",
+    "_vectors",
+    "_most",
+    "_some",
+    "_few",
+)
 """Endings of the names of a tile's functions and constants."""
 
 
@@ -68,7 +80,7 @@ class TileText(TileFunction):
         if self.tile.fill is not None:
             firsts = (f"{self.plain.variable(v)} == 0" for v in self.tile.first)
             words = [deferred_name(self.program, self.tile.fill.buffer), *firsts]
-            arguments[parameters.index("int fills")] = " && ".join(words)
+            arguments[parameters.index("int packs")] = " && ".join(words)
         if self.tile.target is not None:
             stored, into = self.stored_name(), self.tile.target
             place = f"{stored} ? &{self.plain.element(into.buffer, into.first)} : {self.elements}"
@@ -95,7 +107,7 @@ class TileText(TileFunction):
         yield "/*"
         yield f" * {self.name}: a tile in registers"
         for ending, text in COMMENT.items():
-            if ending != "_filling" or self.tile.fill is not None:
+            if ending != "_packing" or self.tile.fill is not None:
                 yield f" * {ending}: {text}"
         yield " */"
         if self.tile.contracts():
@@ -108,10 +120,10 @@ class TileText(TileFunction):
             yield "#endif"
         yield from self._at_once()
         yield from self.part.lines()
-        yield from self._whole()
+        yield from self._full()
         if self.tile.fill is not None:
-            yield from self._whole(filling=True)
-        yield from self._any()
+            yield from self._full(packing=True)
+        yield from self._loop()
         yield from self._called()
         if self.tile.contracts():
             yield "#ifdef __clang__"
@@ -137,26 +149,31 @@ class TileText(TileFunction):
             words = zip(("lanes", "most", "some", "few"), (block.lanes, *block.rows), strict=True)
             yield f"enum {{ {', '.join(f'{self.name}_{word} = {n}' for word, n in words)} }};"
         yield "#endif"
+        yield f"enum {{ {self.name}_vectors = {self.name}_lanes / lanes_{self.kind} }};"
 
-    def _whole(self, filling: bool = False) -> Iterator[str]:
+    def _full(self, packing: bool = False) -> Iterator[str]:
         """The function of as many rows and lanes as are computed at a time: with no others around, it starts soon."""
         parameters, arguments = self.parameters(some=True)
-        end = "filling" if filling else "whole"
+        end = "packing" if packing else "full"
         head = f"static __attribute__((noinline)) void {self.name}_{end}("
         yield several_a_line(head, ["int64_t first_row", "int64_t first_lane", *parameters], ")")
-        parts = f"{self.name}_lanes / lanes_{self.kind}"
-        words = [self.rows(), parts, *self._fills(filling), *self._all_rows(not filling)]
+        words = [
+            self.rows(),
+            f"{self.name}_vectors",
+            *self._packs(packing),
+            *self._all_rows(not packing),
+        ]
         words += ["first_row", "first_lane", *arguments]
-        yield from braced("", [f"{self.name}_part({', '.join(words)});"])
+        yield from braced("", [f"{self.name}_micro({', '.join(words)});"])
         yield ""
 
     def _all_rows(self, are_there: bool = False) -> list[str]:
         """The argument that says whether all rows of a part are there."""
         return [str(int(are_there))] if self.part.repeats() else []
 
-    def _fills(self, filling: bool = False) -> list[str]:
-        """The argument that says whether a part fills the copy that it reads."""
-        return [] if self.tile.fill is None else [str(int(filling))]
+    def _packs(self, packing: bool = False) -> list[str]:
+        """The argument that says whether a micro-kernel packs the copy that it reads."""
+        return [] if self.tile.fill is None else [str(int(packing))]
 
     def _called(self) -> Iterator[str]:
         """The function that is called: a whole tile of one block is one call where registers hold it."""
@@ -173,19 +190,19 @@ class TileText(TileFunction):
         first = {self.plain.variable(loop.variable): "0" for loop in self.tile.blocks}
         some = (first.get(word, word) for word in self.parameters(some=True)[1])
         given = ", ".join(("0", "0", *some))
-        filling = [f"if (fills) {self.name}_filling({given});"] if self.tile.fill else []
+        packing = [f"if (packs) {self.name}_packing({given});"] if self.tile.fill else []
         yield "{"
         yield f"if ({' && '.join(words)}) {{"
-        yield from filling
-        yield f"{'else ' if filling else ''}{self.name}_whole({given});"
+        yield from packing
+        yield f"{'else ' if packing else ''}{self.name}_full({given});"
         yield "} else {"
-        yield f"{self.name}_any({', '.join(arguments)});"
+        yield f"{self.name}_loop({', '.join(arguments)});"
         yield "}"
         yield "}"
 
-    def _any(self) -> Iterator[str]:
+    def _loop(self) -> Iterator[str]:
         """The function of the tile: block by block, its rows and lanes that are inside, part by part."""
-        head = f"static __attribute__((noinline)) void {self.name}_any("
+        head = f"static __attribute__((noinline)) void {self.name}_loop("
         yield several_a_line(head, self.parameters()[0], ")")
         rows = str(prod(self.dims[:-1]))
         some = self.plain.bound(self.ragged[0].end) if self.is_matrix() else rows
@@ -248,7 +265,7 @@ class TileText(TileFunction):
         most = self.rows() if self.is_matrix() else "tile_rows"
         wide = f"{self.name}_lanes"
         given = ", ".join(["row", "lane", *arguments])
-        one_vector = ", ".join([self.rows(), "1", *self._fills(), *self._all_rows(), given])
+        one_vector = ", ".join([self.rows(), "1", *self._packs(), *self._all_rows(), given])
         row = [
             "int64_t lane = 0;",
             *braced(
@@ -263,15 +280,15 @@ class TileText(TileFunction):
             row += [] if narrow else [f"if ({self._leaves(-1, wide, '0', f'{wide} / 2')})"]
             inner = "" if narrow else INDENT
             row.append(f"{inner}for (; lane < tile_lanes; lane += lanes_{self.kind})")
-            row.append(f"{inner}{INDENT}{self.name}_part({one_vector});")
+            row.append(f"{inner}{INDENT}{self.name}_micro({one_vector});")
         yield from braced(f"for (int64_t row = 0; row < tile_rows; row += {most})", row)
 
     def _choices(self, most: str, wide: str, given: str) -> Iterator[str]:
         """The call for as many lanes as are computed at a time: of all rows, or of few where few are left."""
         otherwise = ""
         if self.tile.fill is not None:
-            yield "if (fills)"
-            yield f"{INDENT}{self.name}_filling({given});"
+            yield "if (packs)"
+            yield f"{INDENT}{self.name}_packing({given});"
             otherwise = "else "
         if self.is_matrix():
             less = "0"
@@ -285,14 +302,19 @@ class TileText(TileFunction):
                 if known is not False:
                     word = "" if known else f"({self._leaves(0, most, less, end)}) && "
                     yield f"{otherwise}if ({word}tile_rows - row <= {end})"
-                    parts = f"{wide} / lanes_{self.kind}"
-                    words = (height, parts, *self._fills(), *self._all_rows(), given)
-                    yield f"{INDENT}{self.name}_part({', '.join(words)});"
+                    words = (
+                        height,
+                        f"{self.name}_vectors",
+                        *self._packs(),
+                        *self._all_rows(),
+                        given,
+                    )
+                    yield f"{INDENT}{self.name}_micro({', '.join(words)});"
                     otherwise = "else "
                 less = height
         if otherwise:
             yield "else"
-        yield f"{INDENT}{self.name}_whole({given});"
+        yield f"{INDENT}{self.name}_full({given});"
 
     def _left(self, dimension: int, ranges: Sequence[tuple[int, int, int]]) -> bool | None:
         """Whether steps along a dimension may leave more than one number over, and at most another; None: for some.

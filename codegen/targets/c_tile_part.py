@@ -1,6 +1,6 @@
 """The function of some rows and lanes of a register tile: its vectors stay in registers while terms are added.
 
-    static inline void NAME_k0_tile0_part(const int rows_at_once, const int parts_at_once, ...)
+    static inline void NAME_k0_tile0_micro(const int rows_at_once, const int vectors_at_once, ...)
 
 ``c_tile.py`` has the functions that call it, part by part.
 """
@@ -29,9 +29,9 @@ from ilang.core.ir.kernel import Kernel, Program, Store
 from ilang.core.ir.scalar import Load, scalars_within
 from ilang.core.lower.uses import captured_by
 
-VALUE = f"{ACC}[tile_row][part]"
+VALUE = f"{ACC}[tile_row][vector]"
 """A vector of the tile, in registers."""
-SUMMED = f"{SUMS}[tile_row][part]"
+SUMMED = f"{SUMS}[tile_row][vector]"
 """The same of the sums of all partial sums before."""
 
 
@@ -69,7 +69,7 @@ class TileFunction:
             name = self.spelling.local(part.variable)
             words.append((f"{self.spelling.kind(part.variable, part.dtype)} {name}", name))
         if self.tile.fill is not None and not some:
-            words.append(("int fills", "fills"))
+            words.append(("int packs", "packs"))
         words.append((f"{C_TYPES[self.dtype]} *restrict {self.elements}", self.elements))
         if self.has_stride():
             words.append(("int64_t stride", "stride"))
@@ -116,11 +116,11 @@ class TilePart(TileFunction):
 
     def lines(self) -> Iterator[str]:
         """The function."""
-        counts = ["const int rows_at_once", "const int parts_at_once"]
-        counts += ["const int filling"] if self.tile.fill is not None else []
+        counts = ["const int rows_at_once", "const int vectors_at_once"]
+        counts += ["const int packing"] if self.tile.fill is not None else []
         counts += ["const int all_rows"] if self.repeats() else []
         counts += ["int64_t first_row", "int64_t first_lane"]
-        head = f"static inline __attribute__((always_inline)) void {self.name}_part("
+        head = f"static inline __attribute__((always_inline)) void {self.name}_micro("
         yield several_a_line(head, [*counts, *self.parameters(some=True)[0]], ")")
         yield from braced("", self._body())
         yield ""
@@ -130,7 +130,7 @@ class TilePart(TileFunction):
             if loop.within and (self.repeats() or loop.variable in self._walked()):
                 stop = f"{self.plain.bound(loop.end)} - 1"
                 yield f"const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
-        vectors = f"[{self.rows()}][{self.name}_lanes / lanes_{self.kind}]"
+        vectors = f"[{self.rows()}][{self.name}_vectors]"
         yield f"{self.kind} {ACC}{vectors};"
         start = self.spelling.expression(self.tile.start)
         zero = f"({self.kind}){{0}}"
@@ -144,6 +144,7 @@ class TilePart(TileFunction):
             yield f"int64_t {COUNT} = 0;"
         yield from self._core(0)
         place = self._place()
+        yield "/* store the elements */"
         if self.partial is not None and not self.tile.apart:
             added = self._over_part(f"{place} += {VALUE};")
             yield from braced(f"if ({COUNT} > 1)", (*added, "return;"))
@@ -187,6 +188,7 @@ class TilePart(TileFunction):
         if depth == len(self.tile.core()):
             yield from self._filled(self.tile.fill) if self.tile.fill is not None else ()
             yield from self._loaded()
+            yield "/* a term for every element */"
             yield from self._rows(0)
             return
         loop = self.tile.core()[depth]
@@ -224,7 +226,7 @@ class TilePart(TileFunction):
             place.append(f"const int64_t from_{name} = all_rows ? {name} : {last_row};")
         yield f"#pragma GCC unroll {self._most_parts() if last else self.dims[depth]}"
         head = self.plain.opened(loop, end="rows_at_once" if grouped else "")
-        head = self._over_lanes("parts_at_once * lanes_" + self.kind) if last else head
+        head = self._over_lanes("vectors_at_once * lanes_" + self.kind) if last else head
         yield from braced(head, (*place, *self._rows(depth + 1)))
 
     def has_few_terms(self) -> bool:
@@ -242,18 +244,19 @@ class TilePart(TileFunction):
         if not loads:
             return
         name = self.plain.variable(loop.variable)
+        yield "/* the vectors that all rows read */"
         for number in range(len(loads)):
-            yield f"{self.kind} {LOADED}{number}[{self.name}_lanes / lanes_{self.kind}];"
+            yield f"{self.kind} {LOADED}{number}[{self.name}_vectors];"
         lines = list[str]()
         if loop.variable in self.tile.counted():
             lines.append(f"const int64_t in_{name} = {self._lane(name)};")
         texts = self.spelling.hold(loads, name)
-        registers = f"(rows_at_once + {len(loads)}) * parts_at_once < 4 * HELD / VECTOR / 3"
+        registers = f"(rows_at_once + {len(loads)}) * vectors_at_once < 4 * HELD / VECTOR / 3"
         for load, text in zip(loads, texts, strict=True):
             lines.append(f"{self.spelling.held[load]} = {text};")
             lines.append(f"if ({registers}) IN_REGISTER({self.spelling.held[load]});")
         yield f"#pragma GCC unroll {self._most_parts()}"
-        yield from braced(self._over_lanes(f"parts_at_once * lanes_{self.kind}"), lines)
+        yield from braced(self._over_lanes(f"vectors_at_once * lanes_{self.kind}"), lines)
 
     def _shared_loads(self) -> list[Load]:
         """The loads of whole vectors that are the same for all rows."""
@@ -287,7 +290,7 @@ class TilePart(TileFunction):
     def _place(self) -> str:
         """A vector of the part at hand where the tile will be."""
         row = f"(first_row + tile_row) * {self.stride()}"
-        lane = self._lane(f"part * lanes_{self.kind}")
+        lane = self._lane(f"vector * lanes_{self.kind}")
         return f"*({self.kind}u *)&{self.elements}[{row} + {lane}]"
 
     def _lane(self, lane: str, first: str = "first_lane + ") -> str:
@@ -304,7 +307,8 @@ class TilePart(TileFunction):
         lines.append(f"*({self.kind}u *)&{target} = {self.spelling.expression(fill.value)};")
         row = braced(self._over_lanes(str(self.dims[-1])), lines)
         unrolled = f"#pragma GCC unroll {self._most_parts()}"
-        yield from braced("if (filling && first_lane == 0)", (unrolled, *row))
+        yield "/* pack the row that is read next */"
+        yield from braced("if (packing && first_lane == 0)", (unrolled, *row))
 
     def _most_parts(self) -> int:
         """Vectors of a row where they are shortest."""
@@ -316,6 +320,6 @@ class TilePart(TileFunction):
             f"#pragma GCC unroll {prod(self.dims[:-1])}",
             "for (int tile_row = 0; tile_row < rows_at_once; ++tile_row) {",
             f"#pragma GCC unroll {self._most_parts()}",
-            f"for (int part = 0; part < parts_at_once; ++part) {statement}",
+            f"for (int vector = 0; vector < vectors_at_once; ++vector) {statement}",
             "}",
         )

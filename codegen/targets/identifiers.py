@@ -50,9 +50,9 @@ RESERVED = frozenset(
 
 LOCAL = frozenset(
     """
-    largest reciprocal size lane half block warp start filled element in_registers tile_row tile_rows tile_lanes part
-    row first_row first_lane rows_at_once parts_at_once stride step given sums partials loaded loaded0 loaded1 loaded2
-    loaded3 stored filling fills sums_so_far partial_count sizes work plan bytes scratch scratch_bytes arrays lengths
+    largest reciprocal size lane half block warp start filled element in_registers tile_row tile_rows tile_lanes vector
+    row first_row first_lane rows_at_once vectors_at_once stride step given sums partials loaded loaded0 loaded1 loaded2
+    loaded3 stored packing packs sums_so_far partial_count sizes work plan bytes scratch scratch_bytes arrays lengths
     status total array team sharing iterations first last at arguments aligned base Index outside infinite stream own
     workers memory done thread threads blocks from until worker inside here_stop part_stop
     """.split()  # noqa: SIM905 - as above
