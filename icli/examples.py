@@ -3,9 +3,9 @@
     # in x = [[1, 2], [3, 4]]
     # out = [3, 7]
 
-Lines ``# in NAME = ARRAY`` give the inputs, by their names where these are names of the inputs, else in order, as
-lines ``# in = ARRAY`` do; lines
-``# out = ARRAY`` or ``# out N = ARRAY`` the results in order. An ``# in`` after an ``# out`` begins another example.
+Lines ``# in NAME = ARRAY`` give the inputs, by the names that the definition gives them; in order where it names none,
+and by lines ``# in = ARRAY``. Lines ``# out = ARRAY`` or ``# out N = ARRAY`` give the results in order. An ``# in``
+after an ``# out`` begins another example.
 Arrays are written as on the command line. A result agrees where it differs by at most 1e-5 of the number written,
 and 1e-8; one without a written element type takes that of the result.
 """
@@ -17,17 +17,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ilang.codegen.call.arguments import listed_inputs
 from ilang.codegen.system.npy import Array
 from ilang.core.diagnostic import DataError, Error, Label, counted
 from ilang.core.record import record
 from ilang.core.source import Source, Span
+from ilang.core.suggestion import did_you_mean
 from ilang.icli.arrays import array_of
 from ilang.icli.literal import split_dtype
 from ilang.icli.shapes import shape_text
 from ilang.icli.values import DTYPES
 
 LINE = re.compile(
-    r"^# (?:in(?: (?P<name>\w+))?|out(?: (?P<place>\d+))?) = (?P<array>.*\S)", re.MULTILINE
+    r"^#[ \t]*(?:in(?:[ \t]+(?P<name>\w+))?|(?P<out>out)(?:[ \t]+(?P<place>\d+))?)[ \t]*=[ \t]*(?P<array>.*\S)",
+    re.MULTILINE,
 )
 RELATIVE, ABSOLUTE = 1e-5, 1e-8
 
@@ -70,19 +73,32 @@ class Example:
         return (*self.inputs, *self.results)[0].span
 
     def arrays(self, names: Sequence[str], dtypes: Sequence[str | None]) -> list[Array]:
-        """The arrays for inputs of some names, given the element types that the program writes."""
+        """The arrays for inputs of some names, given the element types that the program writes.
+
+        Raises: DataError E0747 (the definition names its inputs, and has none of a name).
+        """
+        self._check_names(names)
         by_name = {each.name: each for each in self.inputs}
         is_named = len(by_name) == len(self.inputs) and by_name.keys() == set(names)
         written = [by_name[name] for name in names] if is_named else list(self.inputs)
         wanted = (*dtypes, *(None for _ in written))
         return [each.array(wanted[number], number) for number, each in enumerate(written)]
 
+    def _check_names(self, names: Sequence[str]) -> None:
+        if all(re.fullmatch(r"in\d+", name) for name in names):
+            return  # inputs that no definition names are read in order, by any name
+        for each in self.inputs:
+            if each.name not in (*names, "in"):
+                help_line = did_you_mean(each.name, names, listed_inputs(names))
+                message = f"the program has no input named {each.name}"
+                raise DataError("E0747", message, each.span, help_line)
+
 
 def examples_of(source: Source) -> list[Example]:
     """The examples of a file, in order."""
     groups: list[tuple[list[WrittenArray], list[WrittenArray]]] = []
     for line in LINE.finditer(source.text):
-        name = (line["name"] or "in") if line[0].startswith("# in") else ""
+        name = "" if line["out"] else line["name"] or "in"
         written = WrittenArray(name, Span(source, *line.span("array")))
         if not groups or (written.name and groups[-1][1]):
             groups.append(([], []))

@@ -124,7 +124,8 @@ def window_notes(shaped: Shaped, shown: Set[int]) -> Iterator[str]:
             continue
         if divisor != 1:
             text = f"floor({text if text.isidentifier() else f'({text})'}/{divisor})"
-        yield f"{sizes[rule.size].name} = {text}"
+        if sizes[rule.size].name != text:  # the extent that the input has
+            yield f"{sizes[rule.size].name} = {text}"
 
 
 def of_shaped(shaped: Shaped, annotations: Sequence[Annotation], given: bool) -> Reasons:

@@ -1,4 +1,4 @@
-"""Help for losses of classes: ``cross_entropy`` takes shares of classes, ``cross_entropy_at`` their numbers."""
+"""Help for targets of losses: ``cross_entropy`` takes shares of classes, ``cross_entropy_at`` their numbers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ OTHER = {
     "cross_entropy_sum": "cross_entropy_sum_at",
     "cross_entropy_at": "cross_entropy",
     "cross_entropy_sum_at": "cross_entropy_sum",
+    "squared_error": "",
 }
-"""The loss that takes what the other one does not."""
+"""The loss that takes what the other one does not, if there is one."""
 MEETINGS = ("E0510", "E0512")
 """The codes of axes and of numbers of axes that do not fit each other."""
 
@@ -33,6 +34,8 @@ def advised(error: ShapeError, module: Module) -> ShapeError:
         targets = call.arguments[-1] if call.arguments else None
         if name not in OTHER or name in hidden or not isinstance(targets, Reference):
             continue
+        if not OTHER[name] and error.code != "E0512":
+            continue
         is_inside = any(each.span == call.span for each in error.labels)
         if re.search(rf"\b{targets.name}\b", error.message) or (
             is_inside
@@ -48,6 +51,9 @@ def advised(error: ShapeError, module: Module) -> ShapeError:
 
 
 def _help(name: str, targets: str, written: str) -> str:
+    if not OTHER[name]:
+        column = f"{targets}.reshape(-1, 1)"
+        return f"{targets} needs the axes of what it is compared with; for one number an example, {column}"
     if name.endswith("_at"):
         return f"{targets} has one class number for each example, a whole number; for shares of classes, `{written}`"
     return f"{targets} has a share for each class; for class numbers, `{written}`"

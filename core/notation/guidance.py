@@ -118,7 +118,7 @@ PROGRAMS = {
     "conv2d": "nc(y+u)(x+v)*ocuv~noyxcuv >> +noyxcuv~noyx",
     "maxpool": ">(2i+k:2)~i",
     "max_pool2d": ">nc(2y+u:2)(2x+v:2)~ncyx",
-    "attention": "ik*jk~ijk >> +ijk~ij",
+    "attention": "((ik*jk~ijk >> +ijk~ij >> einx.softmax('a [b]')) | I) >> ij*jd~ijd >> +ijd~id",
     "argmax": ">@ij~i",
     "argmin": "<@ij~i",
     "tril": "ij[j<=i]~ij",

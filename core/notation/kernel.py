@@ -120,15 +120,24 @@ def accumulator(name: object, span: Span | None = None) -> str:
     raise NotationError("E0182", f"{_given(name)}{reason}", span, f"accumulators are {known}")
 
 
+WRITTEN = {
+    "abs": "the absolute value is `max(x, -x)`",
+    "relu": "it is `max(x, 0)`",
+    "sigmoid": "it is `1 / (1 + exp(-x))`",
+    "maximum": "it is `max(x, y)`",
+    "minimum": "it is `min(x, y)`",
+}
+"""The help for functions of other systems that other functions make up."""
+
+
 def _applied(name: str, operands: Sequence[Scalar], span: Span) -> Scalar:
     """A function of operands. Raises NotationError E0181 (there is none of this name), E0183 (not of so many)."""
     op = OPS.get(NAMED.get(name, ""))
     primitive = PRIMITIVES.get(name)
     if op is None and primitive is None:
         known = [*NAMED, *PRIMITIVES]
-        help_line = did_you_mean(
-            name, known, f"functions are {', '.join(dict.fromkeys(known))}", "`{}`"
-        )
+        listed = f"functions are {', '.join(dict.fromkeys(known))}"
+        help_line = WRITTEN.get(name, did_you_mean(name, known, listed, "`{}`"))
         raise NotationError("E0181", f"there is no function `{name}`", span, help_line)
     takes = [1, 2] if op is not None and op.binary is not None else [1]
     if op is None:

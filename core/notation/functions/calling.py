@@ -43,6 +43,16 @@ def _is_function(component: Reference | Tree, file: File) -> bool:
     return isinstance(component, Reference) and component.name in file.functions
 
 
+def miscalled(head: Head, call: Called, file: File, *, labelled: bool) -> list[Error]:
+    """The errors of a call for what it gives: tensors, and, unless these are wrong without a `;`, configuration."""
+    given = misgiven(f"`{head.name}`", head, call.arguments, call.span, file)
+    if given and call.settings is None:
+        if head.configuration and 0 < len(head.tensors) < len(call.arguments):
+            given[0].help = _divided(call.arguments, len(head.tensors))
+        return given
+    return [*misconfigured(head, call.settings, call.span, labelled=labelled), *given]
+
+
 def misgiven(
     shown: str,
     takes: int | Head,
@@ -63,12 +73,14 @@ def misgiven(
     message = f"{shown} takes {counted(takes, noun)}, and {given or 'none'} {verb} given"
     help_line = f"a call gives a tensor to every input, in order{listed}"
     if takes < given and all(isinstance(each, Number) for each in arguments[takes:]):
-        one, other = (
-            ", ".join(each.span.text() for each in part)
-            for part in (arguments[:takes], arguments[takes:])
-        )
-        help_line = f"configuration follows a `;`: `({one}; {other})`"
+        help_line = _divided(arguments, takes)
     return [ModuleError("E0420", message, span, help_line)]
+
+
+def _divided(arguments: Sequence[Term], tensors: int) -> str:
+    parts = (arguments[:tensors], arguments[tensors:])
+    one, other = (", ".join(each.span.text() for each in part) for part in parts)
+    return f"configuration follows a `;`: `({one}; {other})`"
 
 
 def misconfigured(

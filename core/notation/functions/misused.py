@@ -13,7 +13,7 @@ from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.spec import names_of
 from ilang.core.ir.syntax import DISCARD
-from ilang.core.notation.functions.calling import misconfigured, misgiven
+from ilang.core.notation.functions.calling import miscalled
 from ilang.core.notation.functions.environment import KINDS, Environment, File, NameEntry
 from ilang.core.notation.functions.resolving import TENSOR_NAME, Terms
 from ilang.core.source import Span
@@ -183,8 +183,7 @@ class _Definition(Terms):
             self.setting(setting, environment)
         if name in file.routines and name not in environment:
             head = file.routines[name]
-            self.refused += misconfigured(head, each.settings, each.span, labelled=False)
-            self.refused += misgiven(f"`{name}`", head, each.arguments, each.span, file)
+            self.refused += miscalled(head, each, file, labelled=False)
         elif (name in file.names or name in PRIMITIVES) and name not in environment:
             kind = "a tensor function" if name in file.functions else "a component"
             kind = kind if name in file.names else "a primitive"

@@ -18,6 +18,7 @@ from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Name, Tree, postorder
 from ilang.core.notation.components.printer import print_short
 from ilang.core.notation.functions.calling import (
+    miscalled,
     misconfigured,
     misgiven,
     values_of,
@@ -201,8 +202,7 @@ class Terms:
             self.names.unknown_function(due.environment, name, component.span)
         elif name in file.functions:
             head = file.functions[name]
-            self.refused += misconfigured(head, term.settings, term.span, labelled=True)
-            self.refused += misgiven(f"`{name}`", head, term.arguments, term.span, file)
+            self.refused += miscalled(head, term, file, labelled=True)
         elif name in file.routines:
             message = f"`{name}` is a routine, and an expression calls tensor functions"
             labels = (

@@ -95,3 +95,10 @@ def test_results(text: str, extent: int) -> None:
         arrays[1] = arrays[1][:, 0]
     expected = component(*arrays, target="numpy")
     np.testing.assert_allclose(component(*arrays, threads=2), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_note_never_says_that_an_extent_is_itself() -> None:
+    same = str(i("f(x[n]) = (I & +(i+k:3-1)~i) >> i*i~i").explain())
+    wider = str(i("f(x[n]) = +(i+k:3-2)~i").explain())
+    assert "n = n\n" not in same
+    assert "i = n+2\n" in wider

@@ -110,3 +110,14 @@ def test_inputs_go_by_name_and_functions_have_examples_too(tmp_path: Path) -> No
     done = i("test", *files, cwd=tmp_path)
     said = "".join(f"{each} ok\n" for each in files)
     assert (done.returncode, done.stdout) == (0, said), done.stderr
+
+
+def test_inputs_of_an_example_are_those_that_the_definition_names(tmp_path: Path) -> None:
+    minus = "# in  x  = [5, 5]\n#in y= [1, 1]\n# out =  [4, 4]\nminus(x[n], y[n]) = i-i~i\n"
+    write(tmp_path, "minus.i", minus)
+    write(tmp_path, "wrong.i", minus.replace("y= [", "z = ["))
+    write(tmp_path, "free.i", minus.replace("(x[n], y[n])", ""))
+    done = i("test", ".", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "free.i ok\nminus.i ok\n")
+    assert "error[E0747]: the program has no input named z\n --> wrong.i:2:" in done.stderr
+    assert "its inputs are x, y" in done.stderr

@@ -357,6 +357,13 @@ def test_class_numbers_in_the_place_of_shares(here: Path, kind: Any, shape: Any)
     assert done.returncode == 0 or "t has one class number for each example" in done.stderr
 
 
+def test_targets_of_a_squared_error_lack_the_axis_of_the_result(here: Path) -> None:
+    done = silent(here, "squared_error(net(x), t)", np.ones(8, np.float32))
+    assert done.returncode == 1
+    assert "takes t\n" in done.stderr
+    assert "for one number an example, t.reshape(-1, 1)" in done.stderr
+
+
 def test_what_is_wrong_in_a_library_is_told_where_it_is_called(here: Path) -> None:
     done = silent(here, "squared_error(net(x), t)", np.ones((8, 2), np.float32))
     assert done.returncode == 1

@@ -43,6 +43,14 @@ def test_refused(text: str, code: str, column: int, says: str) -> None:
     assert error.span.start + 1 == column
 
 
+def test_functions_of_other_systems_are_answered_with_formulas() -> None:
+    for name, formula in {"abs": "max(x, -x)", "sigmoid": "1 / (1 + exp(-x))"}.items():
+        with pytest.raises(Error, match=f"there is no function `{name}`") as caught:
+            parse_kernel(Source("<kernel>", f"f: x -> {name}(x)"))
+        assert formula in (caught.value.help or "")
+        parse_kernel(Source("<kernel>", f"f: x -> {formula}"))
+
+
 @pytest.mark.parametrize(
     "text",
     [
