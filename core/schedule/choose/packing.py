@@ -1,8 +1,8 @@
 """The loop inside which operands of an assignment are copied: those that the lanes of a tile read, and its rows share.
 
-What lanes read once, side by side, is read where it is. Operands of its rows alone, along memory, are copied before,
-where many results share them: rows of a tile then stand next to each other for one term after the other, and not in a
-line of memory for each.
+What lanes read once, side by side, is read where it is, and so are rows as long as the tile, whose copy would be the
+same. Operands of its rows alone, along memory, are copied before, where many results share them: rows of a tile then
+stand next to each other for one term after the other, and not in a line of memory for each.
 
 Example:
     in:   in1[k,j] in a tile of rows i and lanes j, loops j i k k' i' j'
@@ -113,7 +113,8 @@ def tile_site(packed: TileAxes, index: Sequence[Affine], nest: Nest) -> int | No
         _is_repeated(packed, loop, nest) for loop in nest.order[site:] if loop.axis not in axes
     )
     in_place = index[-1].axis() == lanes and packed.has_whole_vectors()
-    return None if in_place and not is_reused else site
+    is_packed = packed.lengths.get(lanes) == prod(nest.factors[lanes])
+    return None if in_place and (is_packed or not is_reused) else site
 
 
 def _is_repeated(packed: TileAxes, loop: Loop, nest: Nest) -> bool:

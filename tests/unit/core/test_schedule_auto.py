@@ -59,7 +59,7 @@ def test_multiply_by_a_transposed_matrix_packs_what_runs_across() -> None:
     ("text", "shapes", "is_packed"),
     [
         ("bo*bk~obk >> +obk~ok", [(512, 64), (512, 256)], True),
-        ("nbo*nbk~nobk >> +nobk~nok", [(3, 512, 64), (3, 512, 256)], True),
+        ("nbo*nbk~nobk >> +nobk~nok", [(3, 512, 64), (3, 512, 320)], True),
         ("bo*bk~obk >> +obk~ok", [(512, 64), (512, 255)], False),  # few lanes share a copy
         ("bo*bhk~ohbk >> +ohbk~ohk", [(512, 64), (512, 4, 64)], True),  # those of all heads do
         ("bo*bhk~ohbk >> +ohbk~ohk", [(512, 64), (512, 3, 64)], False),
@@ -74,6 +74,14 @@ def test_what_runs_across_rows_is_packed_for_many_lanes(
     names = {buffer.name.replace("_flat", "") for buffer in lower(shaped).buffers}
     assert "in1_copy" in names
     assert ("in0_copy" in names) is is_packed
+
+
+@pytest.mark.parametrize(("columns", "is_packed"), [(32, False), (64, False), (200, True)])
+def test_rows_as_long_as_a_tile_are_not_packed(columns: int, is_packed: bool) -> None:
+    shaped = infer(
+        graph_of(text_component("ik*kj~ijk >> +ijk~ij"), "f"), shapes=[(64, 100), (100, columns)]
+    )
+    assert ("in1_copy" in {buffer.name for buffer in lower(shaped).buffers}) is is_packed
 
 
 @pytest.mark.parametrize("text", ["bik*kj~bijk >> +bijk~bij", "bik*jk~bijk >> +bijk~bij"])
