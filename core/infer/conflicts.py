@@ -22,6 +22,10 @@ MEETINGS = {
     "E0510": "compares them, and neither stretches",
 }
 """The manner in which two axes meet, by the code of a refusal, as messages say it."""
+CONTRACTED = (
+    "`*` and `/` sum over an input row; element by element is `*.` and `/.`, as in `x *. y`"
+)
+"""The help where rows meet that `*` contracts: products of elements are meant more often."""
 
 
 def sizes_differ(one: Known, other: Known, origin: Origin, code: str) -> ShapeError:
@@ -76,7 +80,9 @@ def axes_differ(one: str, other: str, counts: tuple[int, int], origin: Origin) -
         "and here the rows have the same axes"
     )
     help_line = "write one entry per axis, or a row variable (`...`) for the axes in between"
-    if not min(counts) and origin.role is not None:
+    if origin.role == "contracted":
+        help_line = CONTRACTED
+    elif not min(counts) and origin.role is not None:
         help_line = "a row that is left out has no axes: write its axes, or `...` for any number"
     code = {"leaf": "E0503", "result": "E0501"}.get(origin.role or "", "E0512")
     return refusal(code, message, [(origin, "here")], help_line)
@@ -89,6 +95,8 @@ def too_many(result: str, operand: str, counts: tuple[int, int], origin: Origin)
         f"more than the {counts[0]} of {result} that it must fit"
     )
     help_line = "an operand may lack axes of the result, never have more: reduce it first, or contract fewer axes"
+    if origin.role == "contracted":
+        help_line = CONTRACTED
     return refusal("E0513", message, [(origin, "here")], help_line)
 
 

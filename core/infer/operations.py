@@ -373,7 +373,7 @@ class GraphConstraints:
 
     def _compose(self, c: Shape, a: Shape, b: Shape, names: list[str], origin: Origin) -> None:
         rows = f"the input row of {names[0]} against the output row of {names[1]}"
-        self.below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows, None))
+        self.below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows, "contracted"))
         for row, side, name in ((BATCH, a, 0), (BATCH, b, 1), (INPUT, b, 1), (OUTPUT, a, 0)):
             self.below(c[row], side[row], origin.at(KINDS[row], names[name]))
 

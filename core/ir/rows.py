@@ -36,13 +36,13 @@ class Origin:
 
     ``rows`` says which two rows meet there, where that is not plain: ``its batch row against that of x``. ``role`` is
     there where the shape of a specification meets a leaf, or a value that is computed, where a number is written,
-    and where a slice takes an axis.
+    where a slice takes an axis, and where `*` or `/` contracts two rows.
     """
 
     says: str
     span: Span | None
     rows: str = ""
-    role: Literal["leaf", "result", "written", "slice"] | None = None
+    role: Literal["leaf", "result", "written", "slice", "contracted"] | None = None
 
     def at(self, kind: str, name: str) -> Origin:
         """This place, where a row of one operand meets that of the result."""

@@ -162,6 +162,23 @@ class TestTorch:
         with torch.no_grad():
             assert not i("+ij~i")(parameter).requires_grad
 
+    def test_calls_like_earlier_ones_are_answered_at_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from ilang.codegen.frameworks import torch_tensors
+
+        f, x = i("+ij~i"), self.torch.from_numpy(NUMBERS.copy())
+        first = f(x)
+        looked: list[object] = []
+        monkeypatch.setattr(torch_tensors, "_call", lambda *given: looked.append(given))
+        assert self.torch.equal(f(x), first)
+        assert not looked
+        negative = self.torch.complex(x, x).conj().imag
+        for other in (x.clone().requires_grad_(), negative, self.torch.nn.Parameter(x)):
+            f(other)
+        f(x, out=first)
+        assert len(looked) == 4
+
     def test_transforms_of_functions(self) -> None:
         torch, x = self.torch, self.torch.from_numpy(NUMBERS.copy())
         slope = torch.func.grad(lambda a: (i("^ij~ij")(a)).sum())(x)

@@ -200,6 +200,8 @@ def test_refusals_show_both_places_and_where_they_meet() -> None:
     assert shown == [("3", "3 here"), ("4", "4 here"), ("relu(a) + b", "meets both here")]
     refused = refusal("E0513", tensor.data(None, (), (3,), (4,), "w") @ known(3, 3))
     assert "the input row of w against the output row of x" in refused.message
+    assert refused.help is not None
+    assert "element by element is `*.` and `/.`" in refused.help
 
 
 def test_a_parameter_that_nothing_determines_names_what_would() -> None:
