@@ -52,14 +52,14 @@ def _combining(
     if s.threads <= warp:
         return
     warps = s.threads // warp
-    given = f"const {kind} given = partials[part];"
+    given = f"const {kind} given = partials[warp];"
     lines_of_warps = (
         f"__shared__ {kind} partials[{warps}];",
         "__syncthreads();",
         f"if ({thread} % {warp} == 0) partials[{thread} / {warp}] = {name};",
         "__syncthreads();",
         f"{name} = partials[0];",
-        *braced(f"for (int part = 1; part < {warps}; ++part)", (given, update)),
+        *braced(f"for (int warp = 1; warp < {warps}; ++warp)", (given, update)),
     )
     yield from braced("", lines_of_warps)
 

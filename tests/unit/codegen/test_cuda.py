@@ -153,7 +153,7 @@ def test_a_kernel_says_its_grid_block_and_memory() -> None:
     )
     assert " * block      256 threads\n" in product
     assert " * shared     41,984 bytes: in0_copy[2112], in1_copy[1024]," in product
-    assert " * registers  of each thread: acc[32], part_[32], run[32]," in product
+    assert " * registers  of each thread: acc[32], part[32], run[32]," in product
     assert " * occupancy  1 block at a time on a multiprocessor of an H100, limited by" in product
     assert "grid       a thread for each 4 of n_i: i\n" in comment_of("i+i~i")
     assert "grid       a thread alone\n * block      1 thread\n" in comment_of("0.5")
@@ -223,6 +223,15 @@ def test_a_text_has_the_helpers_that_it_calls_and_no_others() -> None:
     assert "tanh" not in text
     assert "start_of" not in text
     assert list(linked("", cuda_library.parts())) == []
+
+
+@pytest.mark.parametrize("text", ["+i~.", "+ij~i", "^i~i >> +i~."])
+def test_counters_of_kernels_hide_no_variable(text: str) -> None:
+    """Nothing of a program has the name that the text gives a loop of its own."""
+    kernels = cuda.emit(program(text)).partition("__global__ void")[2]
+    counters = set(re.findall(r"for \(int (\w+) = ", kernels))
+    assert counters
+    assert [name for name in counters if identifier(name) == name] == []
 
 
 def test_a_call_takes_no_memory_and_does_not_wait() -> None:
