@@ -171,9 +171,18 @@ def read_array(name: str, value: object) -> Array:
         help_line = "fill the masked elements, x.filled(0), or use the data, x.data"
         raise DataError("E0704", f"{name} is a masked array", help=help_line)
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except Exception as error:
         raise _unreadable(name, error) from error
+    if array.ndim or array.dtype.kind not in "OSU" or _is_of(value, (np.ndarray, np.generic, int)):
+        return array
+    raise _no_array(name, value)
+
+
+def _no_array(name: str, value: object) -> DataError:
+    message = f"{name} is of type {type(value).__name__}, not an array"
+    hint = "pass a NumPy array, numbers in lists, or a number for an input of rank 0"
+    return DataTypeError("E0702", message, help=hint)
 
 
 def supported_array(name: str, value: object, preferred: type = np.int32) -> Array:
@@ -241,9 +250,7 @@ def _array(name: str, value: object) -> Array:
         raise _unreadable(name, error) from error
     shared = value if is_array or _is_of(value, LISTS) else _exported(value)
     if shared is None:
-        message = f"{name} is of type {type(value).__name__}, not an array"
-        hint = "pass a NumPy array, numbers in lists, or a number for an input of rank 0"
-        raise DataTypeError("E0702", message, help=hint)
+        raise _no_array(name, value)
     return supported_array(name, shared)
 
 

@@ -26,13 +26,15 @@ def check_target(target: object) -> None:
 
 
 def source_of(shaped: Shaped, target: object) -> str:
-    """A program as text for a target. Raises DataError E0712."""
+    """A program as text for a target, its formulas above it. Raises DataError E0712."""
+    from ilang.codegen.project.comments import formula_lines
     from ilang.codegen.targets import c, cuda
-    from ilang.core.machine import GPU
+    from ilang.codegen.targets.session import ExportedFunction
+    from ilang.core.machine import MACHINES
 
-    if target == "c":
-        return c.emit(pipeline.lower(shaped))
-    if target == "cuda":
-        return cuda.emit(pipeline.lower(shaped, GPU))
-    help_line = 'source takes "c" or "cuda"'
-    raise DataError("E0712", f"there is no text for target {target!r}", help=help_line)
+    if target not in ("c", "cuda"):
+        help_line = 'source takes "c" or "cuda"'
+        raise DataError("E0712", f"there is no text for target {target!r}", help=help_line)
+    program = pipeline.lower(shaped, MACHINES[target])
+    head = "\n".join(formula_lines([ExportedFunction(shaped, program)]))
+    return f"{head}\n */\n\n{cuda.emit(program) if target == 'cuda' else c.emit(program)}"

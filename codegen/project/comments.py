@@ -79,7 +79,7 @@ def source_comment(text: str, file: str) -> Iterator[str]:
 
 def formula_comment(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     """The formulas of functions, and the include of the support header."""
-    yield from _formula_lines(functions)
+    yield from formula_lines(functions)
     yield " *"
     yield f" * {stem}.c: {MARK} from the program in {stem}_support.h."
     yield " */"
@@ -90,14 +90,14 @@ def formula_comment(functions: Sequence[ExportedFunction], stem: str) -> Iterato
 
 def whole_comment(functions: Sequence[ExportedFunction], text: str, file: str) -> Iterator[str]:
     """The formulas of functions, and the text of the program."""
-    yield from _formula_lines(functions)
+    yield from formula_lines(functions)
     yield " *"
     first, *others = source_comment(text, file)
     yield f" * {first.removeprefix('/* ')}"
     yield from others
 
 
-def _formula_lines(functions: Sequence[ExportedFunction]) -> Iterator[str]:
+def formula_lines(functions: Sequence[ExportedFunction]) -> Iterator[str]:
     """The formulas of functions, as the first lines of a comment."""
     lines = [line for function in functions for line in formulas_of(function, function.name())]
     if MOST_LINES < len(lines):

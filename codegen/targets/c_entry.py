@@ -24,6 +24,8 @@ STATUS = {
     4: "an index read from an array is out of range",
 }
 """The statuses that generated functions return."""
+MISFIT = "an extent is negative, a window does not fit, or an array is too large for memory"
+"""The meaning of 3 where extents follow from others."""
 STATUS_WORDS = {
     0: "ok",
     1: "null_pointer",
@@ -43,8 +45,12 @@ NO_STATUS = '"no such status"'
 
 def statuses(program: Program) -> dict[int, str]:
     """The statuses that the function of a program returns: no 4 where it reads no indices from arrays."""
-    reads = host_of(program).outside() is not None
-    return {code: text for code, text in STATUS.items() if code != 4 or reads}
+    host = host_of(program)
+    derives = any(isinstance(step, (Derivation, Reach)) for step in host.checks)
+    meanings = STATUS | ({3: MISFIT} if derives else {})
+    return {
+        code: text for code, text in meanings.items() if code != 4 or host.outside() is not None
+    }
 
 
 def status_declarations(name: str, meanings: Mapping[int, str]) -> Iterator[str]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_entry
-from ilang.codegen.targets.c_entry import STATUS, at, field, planned, status_lines, wrapped
+from ilang.codegen.targets.c_entry import (
+    STATUS,
+    at,
+    field,
+    planned,
+    status_lines,
+    statuses,
+    wrapped,
+)
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, product
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
@@ -53,7 +61,7 @@ class Entry(c_entry.Entry):
         """All of them."""
         yield from super().lines()
         yield from self._for_host()
-        yield from status_lines(self.name, STATUS, OF_CUDA)
+        yield from status_lines(self.name, STATUS | statuses(self.program), OF_CUDA)
 
     def _copies_of_scratch(self) -> Iterator[str]:
         threads = self.program.machine.threads

@@ -294,9 +294,13 @@ def identifier(name: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def function_identifier(name: str) -> str:
-    """The name of a function of a program, and of a type, in the same manner."""
-    taken = name.rstrip("_") in FUNCTIONS or _is_taken(name)
-    return f"{name}_" if taken else name
+    """The name of a function of a program, and of a type: a taken one gets ``_fn``.
+
+    ``NAME_work`` and its like follow from it, and C++ reserves names with two underscores in a row.
+    """
+    bare = re.sub(r"(_fn|_)+$", "", name)
+    taken = bare in FUNCTIONS or _is_taken(bare or name)
+    return f"{name}_fn" if taken else name
 
 
 @functools.lru_cache(maxsize=4096)

@@ -80,10 +80,9 @@ def _text(shaped: Shaped, stage: str | None) -> str:
         return pipeline.shapes_text(shaped)
     if stage == "loops":
         return pipeline.loops_text(pipeline.lower(shaped))
-    from ilang.codegen.targets import c, cuda
+    from ilang.codegen.call.target import source_of
 
-    program = pipeline.lower(shaped, MACHINES[stage])
-    return cuda.emit(program) if stage == "cuda" else c.emit(program)
+    return source_of(shaped, stage)
 
 
 COMMAND = Command(

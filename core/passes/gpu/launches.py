@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from itertools import accumulate, chain
 
 from ilang.core.ir import kernel as ir
+from ilang.core.ir.rewriting import named
 from ilang.core.ir.scalar import Local, scalars_within
 from ilang.core.record import replace
 
 
 def with_launches(program: ir.Program) -> ir.Program:
     """The program with a kernel for each part."""
-    parts = [tuple(_parts(kernel)) for kernel in program.kernels]
+    parts = [tuple(_parts(program, kernel)) for kernel in program.kernels]
     first = [0, *accumulate(map(len, parts))]
     if first[-1] == len(parts):
         return program
@@ -32,14 +33,18 @@ def with_launches(program: ir.Program) -> ir.Program:
     return replace(program, kernels=tuple(chain.from_iterable(parts)), calls=calls)
 
 
-def _parts(kernel: ir.Kernel) -> Iterator[ir.Kernel]:
-    """The parts of a kernel, in order."""
+def _parts(program: ir.Program, kernel: ir.Kernel) -> Iterator[ir.Kernel]:
+    """The parts of a kernel, in order; comments say which combine what others have reduced."""
     parts = list(_together(kernel.body))
     if len(parts) == 1:
         yield kernel
         return
     for number, body in enumerate(parts):
-        yield replace(kernel, name=f"{kernel.name}_{number}", body=body)
+        written = {s.buffer for s in ir.every(body, ir.Store)}
+        read = [program.buffers[n] for n in sorted(named(body) - written)]
+        partial = [each.name for each in read if each.name.startswith(f"{each.tensor}_parts")]
+        comments = (*kernel.comments, *(f"combines the parts in {name}" for name in partial))
+        yield replace(kernel, name=f"{kernel.name}_{number}", body=body, comments=comments)
 
 
 def _together(body: ir.Block) -> Iterator[ir.Block]:

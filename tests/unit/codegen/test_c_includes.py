@@ -25,3 +25,23 @@ def test_headers(text: str, headers: list[str]) -> None:
 def test_bytes_of_known_extents_are_numbers() -> None:
     assert "bytes[2] = {120, 20};" in i(">ij~i").source("c", (5, 6))
     assert "il_measure(&plan->bytes[0], " in i(">ij~i").source("c")
+
+
+@pytest.mark.parametrize("target", ["c", "cuda"])
+def test_formulas_stand_above(target: str) -> None:
+    text = i("ik*kj~ijk >> +ijk~ij").source(target)
+    assert text.startswith("/* program: out[i,j] = sum_k in0[i,k]*in1[k,j]\n */\n")
+
+
+@pytest.mark.parametrize("target", ["c", "cuda"])
+def test_status_3_names_windows_where_there_are_some(target: str) -> None:
+    window = i("(i+k)*k~ik >> +ik~i").source(target)
+    assert "returns 3: an extent is negative, a window does not fit, or" in window
+    assert "window" not in i("+ij~i").source(target)
+
+
+def test_the_second_kernel_of_a_split_reduction_combines_parts() -> None:
+    first, second = i("+i~.").source("cuda").split("program_k0_0(")
+    told = " * combines the parts in out_parts\n"
+    assert told not in first
+    assert second.index(told) < second.index("program_k0_1(")

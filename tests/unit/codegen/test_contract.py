@@ -121,6 +121,13 @@ def test_casts() -> None:
         assert caught.value.code == code
 
 
+@pytest.mark.parametrize("value", [None, object(), {}, "ij"])
+@pytest.mark.parametrize("text", ["ij->", "ij=>i"])
+def test_what_is_no_array_is_so_called(text: str, value: Any) -> None:
+    with pytest.raises(DataTypeError, match=f"in0 is of type {type(value).__name__}, not an array"):
+        einsum(text, value)
+
+
 def test_a_wider_output_is_computed_in_its_type() -> None:
     large = np.full(4, 2**31 - 1, np.int32)
     out = np.array(0)

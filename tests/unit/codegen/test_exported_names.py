@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ilang import load
 from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.project.exported_names import c_name, exported_name, prefix_of
+from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.diagnostic import Error
 from ilang.icli.main import main
 
@@ -157,10 +159,20 @@ def test_other_names_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     built(tmp_path, "exp(register[n], x[double]) = i+i~i\n", "--prefix", "none")
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "exp is called exp_ in C, where that name is taken",
+        "exp is called exp_fn in C, where that name is taken",
         "register is called register_ in C, where that name is taken",
         "double is called double_ in C, where that name is taken",
     ]
+
+
+def test_no_name_of_a_function_has_two_underscores(tmp_path: Path) -> None:
+    """C++ reserves them."""
+    (tmp_path / "n.i").write_text("norm = -i~i\n")
+    text = load(tmp_path / "n.i")["norm"].source()
+    assert "norm_fn_work(const norm_fn_sizes *sizes)" in text
+    assert "norm__" not in text
+    names = ["norm", "norm_", "norm_fn", "norm_fn_", "norm__fn", "f_fn", "_", "_fn"]
+    assert len({function_identifier(name) for name in names}) == len(names)
 
 
 def test_other_names_of_sessions_are_told(

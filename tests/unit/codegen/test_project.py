@@ -595,7 +595,7 @@ CLASHES = {
     "f = -i~i\nf_layout = -i~i\n": "`f_layout` is also",
     "f = -i~i\nf_test_3 = -i~i\n": "`f_test_3` is also",
     "f = -i~i\nf_call = -i~i\n": "`f_call` is also",
-    "exp = -i~i\nexp__work = -i~i\n": "`exp__work` is also the name in C of a part of `exp`",
+    "exp = -i~i\nexp_fn_work = -i~i\n": "`exp_fn_work` is also the name in C of a part of `exp`",
     "MODEL_H = -i~i\n": "`MODEL_H` is also",
     "f = -i~i\nf_il_add = -i~i\n": "`f_il_add` is also the name in C of something in the generated",
     "f(f_il_LINE) = -i~i\n": "`f_il_LINE` is also",
