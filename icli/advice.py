@@ -6,13 +6,14 @@ The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error, ModuleError
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
-from ilang.icli.arrays import FILLED, not_an_array
+from ilang.icli.arrays import FILLED, arrays_of, not_an_array
 from ilang.icli.foreign import UnknownNameError, spelled
 from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
 
@@ -60,6 +61,27 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
     if FILLED.fullmatch(value.strip()) and ":" in value:
         return not_an_array(value.strip())
     return error
+
+
+def typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
+    """The lines of the REPL that do what Python's spelling means of arrays; None where it is none, or nothing does.
+
+    Names of arrays are those of the text that no call has, in the order in which they stand there.
+    """
+    called = set(re.findall(r"(\w+)\s*\(", text)) | {"np", "numpy"}
+    names = [
+        name for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text)) if name not in called
+    ]
+    names = [name for name in names if f".{name}" not in text][: len(operands)]
+    if "~" in text or not names or len(names) < len(operands) or "-" in operands:
+        return None
+    try:
+        arrays = dict(zip(names, arrays_of([None] * len(names), operands), strict=True))
+        lines = spelled(text, {name: array.shape for name, array in arrays.items()})
+    except (Error, UnknownNameError):
+        return None
+    given = [f"{name} = {operand}" for name, operand in zip(names, operands, strict=True)]
+    return None if lines is None else ", then ".join(f"`{line}`" for line in (*given, *lines))
 
 
 def _in_python(value: str, lines: list[str], binding: str) -> CommandError:

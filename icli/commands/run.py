@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ilang.core.diagnostic import CommandError, counted
+from ilang.core.diagnostic import CommandError, Error, counted
 from ilang.icli import definitions
 from ilang.icli.command import (
     CONFIG,
@@ -40,7 +40,7 @@ def run(request: Request, screen: Screen) -> int:
     target = target_of(request)
     text, *operands = request.operands
     _refuse_twice(text, operands)
-    program, name = open_program(text), request.one("--def")
+    program, name = _program(text, operands), request.one("--def")
     _refuse_names(program, operands)
     _check_files(request, program, operands)
     functions = definitions.functions_of(program, name)
@@ -55,6 +55,22 @@ def run(request: Request, screen: Screen) -> int:
 
     show(named, request, screen)
     return 0
+
+
+def _program(text: str, operands: Sequence[str]) -> Tree | Module:
+    """The program; where it is spelled as in Python, the error says what to type in the REPL."""
+    try:
+        return open_program(text)
+    except Error as error:
+        if not error.code.startswith("E01") or (error.help or "").startswith("write "):
+            raise
+        from ilang.icli.advice import typed_in_repl
+
+        lines = typed_in_repl(text, operands)
+        if lines is None:
+            raise
+        help_line = f"in `i repl`, where arrays have names: {lines}"
+        raise type(error)(error.code, error.message, error.span, help_line, error.labels) from None
 
 
 def _refuse_twice(text: str, operands: Sequence[str]) -> None:

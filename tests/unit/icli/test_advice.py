@@ -16,6 +16,14 @@ PROGRAM = "i~i"
 @pytest.mark.parametrize(
     ("tokens", "code", "shown"),
     [
+        (
+            ("run", "a / sum(a)", "[1,2]"),
+            "E0104",
+            "`a = [1,2]`, then `t1 = +i~. a`, then `i/.~i a t1`",
+        ),
+        (("run", "a @ b", "[1,2]", "[3,4]"), "E0104", "then `k*k~k >> +k~. a b`"),
+        (("run", "a @ b", "[1,2]"), "E0104", "letters are axes, not arrays"),
+        (("run", "x * 2", "[1,2]"), "E0104", "write `(I | 2) >> x*.~x`"),
         (("run", PROGRAM, "[[1,2];[3,4]]"), "E0721", "write `[[1,2],[3,4]]`"),
         (("run", PROGRAM, "[1 2; 3 4]"), "E0721", "write `[[1, 2], [3, 4]]`"),
         (("run", PROGRAM, "1,2"), "E0721", "write `[1,2]`"),
