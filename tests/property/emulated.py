@@ -89,6 +89,24 @@ def of_one_width(batch: Sequence[Program], text: str, first: int = 32) -> str:
     return LAUNCH.sub(of_its_width, text)
 
 
+def whole_statements(text: str) -> str:
+    """A text whose statements in functions are a line each, so that what lines cost is what statements do."""
+    lines, depth, goes_on, in_comment = list[str](), 0, False, False
+    for line in text.split("\n"):
+        words = line.strip()
+        in_comment = in_comment or words.startswith("/*")
+        is_code = not in_comment and not words.startswith("#") and not words.endswith("\\")
+        in_comment = in_comment and "*/" not in words
+        if goes_on and is_code:
+            lines[-1] += f" {words}"
+        else:
+            lines.append(line)
+        depth += line.count("{") - line.count("}") if is_code else 0
+        ends = words.endswith(("{", "}", ";", ":", "*/")) or words.startswith(("for", "if"))
+        goes_on = is_code and depth > 0 and bool(words) and not ends
+    return "\n".join(lines)
+
+
 def _answer(loaded: Native, program: Program, call: Call, number: int) -> Answer:
     """What a call of a number gives, and what was wrong with it in words."""
     machine, found, outputs = emulator(), [], list[Any]()

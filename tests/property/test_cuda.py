@@ -411,7 +411,7 @@ def measured() -> Native:
     texts = [graph_of(text_component(text), f"m{n}") for n, (text, _, _) in enumerate(MEASURED)]
     programs = [lower(infer(each), GPU) for each in texts]
     text = emulated.of_one_width(programs, cuda.emit_together(programs))
-    return load(text, "f.cu", checked=True)
+    return load(emulated.whole_statements(text), "f.cu", checked=True)
 
 
 @pytest.mark.parametrize("number", range(len(MEASURED)), ids=lambda n: MEASURED[n][0])

@@ -27,7 +27,7 @@ from tests.property.schedules import unwritten
 from tests.property.test_cuda import SAMPLES, sample
 
 SECTORS = 1.1
-"""What a line may cost beside the least that so many bytes could."""
+"""What a statement may cost beside the least that so many bytes could."""
 AXIS = {1: 64, 2: 64, 3: 16, 4: 8}
 """Elements along an axis that is not known, by the most dimensions of an input."""
 ELEMENTS = {"05_diagonal": "x[i * n_n + i]", "17_fixed_index": "x[i * n_n]"}
@@ -60,10 +60,11 @@ def run_of(path: Path, number: int) -> tuple[Shaped, list[Any]]:
 
 @functools.cache
 def profiles() -> tuple[dict[str, list[Traffic]], list[str]]:
-    """What each line of each sample costs, and all lines: the samples are one text, whose kernels have numbers."""
+    """What each statement of each sample costs, and all lines: the samples are one text, whose kernels have numbers."""
     runs = [run_of(path, number) for number, path in enumerate(SAMPLES)]
     programs = [lower(shaped, GPU) for shaped, _ in runs]
     text = emulated.of_one_width(programs, cuda.emit_together(programs))
+    text = emulated.whole_statements(text)
     loaded = load(text, "samples.cu", checked=True)
     with emulator().settings(profile=1):
         emulator().take_profile()
