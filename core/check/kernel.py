@@ -193,7 +193,9 @@ class _Verifier:
         if loops:
             self.demand(loops[0].variable not in self.sizes, "a loop variable is opened once")
             self.sizes[loops[0].variable] = loops[0].size
+            held, self.held = self.held, self.held | set(loops[0].runs())
             self._opened(loops[1:], body)
+            self.held = held
             del self.sizes[loops[0].variable]
         else:
             self.block(body)
@@ -241,10 +243,19 @@ class _Verifier:
             self.demand(part.axes() <= self.sizes.keys(), "an index uses open loops")
             self._lookups(part)
             axis = part.axis()
-            whole = axis is None or self.sizes[axis] == size or Within(part, size) in self.held
+            guarded = self._is_guarded(part, size)
+            whole = axis is None or self.sizes[axis] == size or guarded
             self.demand(whole or self._stays(part, size), "a loop has the extent it walks")
-            fixed = not part.axes() and Within(part, size) not in self.held
+            fixed = not part.axes() and not guarded
             self.demand(not fixed or self._stays(part, size), "a fixed index is inside")
+
+    def _is_guarded(self, part: Affine, size: int) -> bool:
+        """Whether a condition that holds keeps an index inside a dimension, or one that is as long."""
+        if Within(part, size) in self.held:
+            return True
+        extent = self.program.sizes[size].fixed
+        ends = (each.size for each in self.held if each.index == part and each.size is not None)
+        return extent is not None and extent in {self.program.sizes[end].fixed for end in ends}
 
     def _stays(self, part: Affine, size: int) -> bool:
         """Whether an index with known extents stays inside a dimension; with any other, that is not known here."""

@@ -4,8 +4,9 @@ Example, of a dimension of 32 elements in blocks of 32:
     in:   for j in 0..1: for j1 in 0..min(32, n_j - 32j): out[32j+j1] = t[j1]
     out:  for j1 in 0..32: out[j1] = t[j1]
 
-A loop that a schedule gives to threads stays, and so do the loops over the elements of a tile. The pass runs once tiles
-and threads are known, for those that make them read the blocks of a schedule.
+A loop that a schedule gives to threads stays, and so do the loops over the elements of a tile. A loop of no iterations
+stays as it is: what it stores is what others read. The pass runs once tiles and threads are known, for those that make
+them read the blocks of a schedule.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class _Folding:
 
     def _folded(self, s: ir.Statement, around: Extents) -> Iterable[ir.Statement]:
         match s:
+            case ir.For() if self.sizes[s.size] == 0:
+                return (s,)
             case ir.For() if self._is_single(s):
                 once = {s.variable: FIRST}
                 within = self._open(substituted(s.within, once), around)

@@ -49,6 +49,39 @@ def test_what_one_iteration_did_stands_alone() -> None:
     assert not loops_of(program_of("+ij~i", (1, 1)))
 
 
+NO_TERMS = "ik*jk~ijk | i:16,j:8,k:2:16 | i j k 0 1 k' k'' i' j' | 0:s2,1:s >> "
+NO_TERMS += "+ijk~ij | i:16,j:8,k:2:16 | i j k k' k'' i' j' 0 | i':m16,j':m16,k'':m16,j:x,i:y"
+
+
+def test_a_loop_of_no_iterations_stays_as_it_is() -> None:
+    """What a copy is filled with decides how its readers take it, though nothing is copied."""
+    lowered = pipeline.loops_text(program_of(NO_TERMS, (5, 0), (3, 0), target="cuda"))
+    assert "for k in 0..0\n" in lowered
+    assert "in0_copy_next[i1,16k1+k2] = bf16(in0_copy_loaded[i1])" in lowered
+    assert "matrix unit adds to" in lowered
+
+
+SCORES = "md*nd~mnd | m:16,n:16 | m n m' n' d >> +mnd~mn | m:16,n:16 | m n m' n' d 0"
+SCORES += " >> >mn~m | m:16,n:16 | m n 0 m' n'"
+FACTORS = "ki*jk~ijk | i:3:16,j:8,k:8 | i j 1 k k' i' i'' j' | 1:s2"
+FACTORS += " >> +ijk~ij | i:3:16,j:8,k:8 | i j k k' i' i'' j' 0 | i':t,i'':m,j':m,k':m,j:x,i:y"
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "element"),
+    [
+        (SCORES, ((2, 2), (3, 2)), "in1[n1,d]"),
+        (FACTORS, ((3, 17), (40, 3)), "(in1_copy[j1t,i2g] if 0 <= j1t < 3 else 0)"),
+    ],
+    ids=["loop", "condition"],
+)
+def test_threads_read_the_only_block_of_a_short_dimension(
+    text: str, shapes: tuple[tuple[int, ...], ...], element: str
+) -> None:
+    """Their loop is longer than the dimension; where it ends, or a condition, keeps them inside."""
+    assert element in pipeline.loops_text(program_of(text, *shapes, target="cuda"))
+
+
 def test_a_row_of_one_short_block_ends_where_the_dimension_does() -> None:
     lowered = pipeline.loops_text(program_of(PRODUCT, (8, 32), (32, 10)))
     assert "for j1 in 0..10\n" in lowered
