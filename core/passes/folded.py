@@ -12,7 +12,7 @@ them read the blocks of a schedule.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, before, left
 from ilang.core.calculus.extent import size as size_of
@@ -31,16 +31,17 @@ FIRST = Affine(())
 
 def kernel_to_folded(program: ir.Program) -> ir.Program:
     """The program without loops of one iteration, and without conditions that known extents decide."""
-    if not any(size.fixed is not None for size in program.sizes):
+    sizes = [size.fixed for size in program.sizes]
+    if all(size is None for size in sizes):
         return program
-    return with_bodies(program, lambda kernel: _Folding(program, kernel).block(kernel.body, {}))
+    return with_bodies(program, lambda kernel: _Folding(sizes, kernel).block(kernel.body, {}))
 
 
 class _Folding:
     """One kernel whose loops are folded."""
 
-    def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
-        self.sizes = [size.fixed for size in program.sizes]
+    def __init__(self, sizes: Sequence[int | None], kernel: ir.Kernel) -> None:
+        self.sizes = sizes
         self.defined = Counter(s.variable for s in ir.every(kernel.body, ir.Define))
         self.blocks = {s.chunk[2] for s in ir.every(kernel.body, ir.For) if s.chunk is not None}
         self.copied = set[BufferId]()
