@@ -10,6 +10,7 @@ Printers of kernels yield lines that begin in the first column. ``indented`` mov
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import WIDEST, several_a_line
@@ -29,6 +30,9 @@ BREAKS = (
 """Places where a longer line may go on in the next one, those first that are taken first."""
 AFTER = ("; ", ", ", " = ", " += ")
 """Signs of these with which the longer line ends."""
+RANKS = {sign: rank for rank, signs in enumerate(BREAKS) for sign in signs}
+MARKS = re.compile(rf"[()\[\]]|(?=({'|'.join(map(re.escape, RANKS))})).")
+"""A bracket, or the first letter of a sign; the next sign may begin with the last one of it."""
 HEADS = ("for (", "if (")
 WHOLE = ("\n", '"', "/*", "; }")
 """Lines that have one of these are broken already, or stay whole."""
@@ -68,19 +72,22 @@ def broken(line: str, more: str = INDENT) -> str:
         return line
     ranks: dict[tuple[int, int], int] = {}
     depth = 0
-    for at, letter in enumerate(line[:WIDEST]):
+    for mark in MARKS.finditer(line):
+        at, letter, sign = mark.start(), mark[0], mark[1]
+        if at >= WIDEST:
+            break
         depth += (letter in "([") - (letter in ")]")
-        if (
+        if sign is not None:
+            rank = RANKS[sign]
+            if start + len(more) < at and (depth == 0 or rank < len(BREAKS) - 1):
+                ranks[depth, rank] = at + (len(sign) if sign in AFTER else 1)
+        elif (
             letter == ")"
             and depth == 0
             and line.startswith(HEADS, start)
             and line[at + 2 : at + 3] not in ("", "{")
         ):
             ranks[-1, 0] = ranks.get((-1, 0), at + 1)  # what is done, after the head
-        for rank, signs in enumerate(BREAKS if depth == 0 else BREAKS[:-1]):
-            sign = next((sign for sign in signs if line.startswith(sign, at)), None)
-            if sign is not None and start + len(more) < at:
-                ranks[depth, rank] = at + (len(sign) if sign in AFTER else 1)
     if not ranks:
         return line
     first = min(ranks)
