@@ -5,8 +5,8 @@ Example, of a dimension of 32 elements in blocks of 32:
     out:  for j1 in 0..32: out[j1] = t[j1]
 
 A loop that a schedule gives to threads stays, and so do the loops over the elements of a tile. A loop of no iterations
-stays as it is: what it stores is what others read. The pass runs once tiles and threads are known, for those that make
-them read the blocks of a schedule.
+stays as it is, and so do loops around it: what it stores is what others read. The pass runs once tiles and threads are
+known, for those that make them read the blocks of a schedule.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ class _Folding:
         if self.sizes[loop.size] != 1 or loop.role not in ("", "u", "v") or loop.finite:
             return False
         if loop.chunk is not None or loop.variable in self.blocks or loop.deferred is not None:
+            return False
+        if any(self.sizes[inner.size] == 0 for inner in ir.every(loop.body, ir.For)):
             return False
         defined = (s.variable for s in loop.body if isinstance(s, ir.Define))
         return all(self.defined[variable] == 1 for variable in defined)

@@ -61,6 +61,14 @@ def test_a_loop_of_no_iterations_stays_as_it_is() -> None:
     assert "matrix unit adds to" in lowered
 
 
+def test_a_loop_around_one_of_no_iterations_stays() -> None:
+    text = "kj*ik~ijk | i:3:16,j:8,k:4:16 | j i k 0 1 k' k'' i' i'' j' >> "
+    text += "+ijk~ij | i:3:16,j:8,k:4:16 | j i k k' k'' i' i'' j' 0"
+    assert "for j in 0..1\n  for i in 0..0\n" in pipeline.loops_text(
+        program_of(text, (4, 2), (0, 4))
+    )
+
+
 SCORES = "md*nd~mnd | m:16,n:16 | m n m' n' d >> +mnd~mn | m:16,n:16 | m n m' n' d 0"
 SCORES += " >> >mn~m | m:16,n:16 | m n 0 m' n'"
 FACTORS = "ki*jk~ijk | i:3:16,j:8,k:8 | i j 1 k k' i' i'' j' | 1:s2"
