@@ -84,7 +84,9 @@ class ComponentAtShapes:
         from ilang.core.record import replace
 
         program = lower(self.shaped(), MACHINES["cuda"])
-        return replace(page, occupancy=occupancy_rows(program, registers_of(program)))
+        rows = occupancy_rows(program, registers_of(program))
+
+    return replace(page, execution=replace(page.execution, occupancy=rows))
 
     def text(self, stage: str, target: str = "c") -> str:
         """The text at one stage of the way down to a target."""

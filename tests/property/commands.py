@@ -95,6 +95,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
     },
     "check": {
         "--json": FLAG,
+        "--def": ("main",),
         "--target": ("c", "cuda"),
         "--shape": ("x=8|3", "3"),
         "--config": ("n=2",),
