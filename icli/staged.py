@@ -86,7 +86,7 @@ class ComponentAtShapes:
         program = lower(self.shaped(), MACHINES["cuda"])
         rows = occupancy_rows(program, registers_of(program))
 
-    return replace(page, execution=replace(page.execution, occupancy=rows))
+        return replace(page, execution=replace(page.execution, occupancy=rows))
 
     def text(self, stage: str, target: str = "c") -> str:
         """The text at one stage of the way down to a target."""
