@@ -20,11 +20,11 @@ from tests.property.commands import EVERYWHERE, OPTIONS, SAMPLES, chosen, failed
     ],
 )
 def test_no_internal_error(sample: Path) -> None:
-    assert [fault for words in chosen(sample, 12) if (fault := failed(words))] == []
+    assert [fault for words in chosen(sample, 13) if (fault := failed(words))] == []
 
 
 def test_every_option_is_tried() -> None:
-    tried = {tuple(words) for sample in SAMPLES for words in chosen(sample, 12)}
+    tried = {tuple(words) for sample in SAMPLES for words in chosen(sample, 13)}
     for command, options in OPTIONS.items():
         words = {word for each in tried if each[0] == command for word in each}
         assert options.keys() <= words, command

@@ -86,13 +86,13 @@ def test_a_row_is_last_in_an_index(rows: int, row: str) -> None:
 def test_a_strip_of_windows_goes_from_registers_into_the_result() -> None:
     """Its few terms are unrolled; where the last strip is shorter it is copied, lane by lane."""
     component = i("(i+u)(j+v)*uv~ijuv >> +ijuv~ij")
-    text = component.source("c", (20, 102), (3, 3))
-    assert "const int stored_tile = il_HAS_VECTORS" in text
-    assert "stored_tile ? &out[i * 100 + 64 * j]" in text
+    text = component.source("c", (20, 402), (3, 3))
+    assert "const int stored_tile = il_HAS_VECTORS && 64 * j + 63 < 400;" in text
+    assert "stored_tile ? &out[i * 400 + 64 * j] : tile);" in text
     assert text.count("#pragma GCC unroll 3\n") == 2
-    assert "#pragma GCC unroll 9" not in component.source("c", (20, 102), (9, 9))
+    assert "#pragma GCC unroll 9" not in component.source("c", (20, 402), (9, 9))
     random = np.random.default_rng(0)
-    image, weights = (random.integers(-3, 4, n).astype(np.float32) for n in ((20, 102), (3, 3)))
+    image, weights = (random.integers(-3, 4, n).astype(np.float32) for n in ((20, 402), (3, 3)))
     expected = component(image, weights, target="numpy")
     assert np.array_equal(component(image, weights), expected)
 
