@@ -21,15 +21,15 @@ from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.calculus.extent import number, product
-from ilang.core.ir.assignments import fixed_values, ordered, sources
+from ilang.core.ir.assignments import fixed_values, sources
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Position, scalars_within
-from ilang.core.ir.shaped import Assignment, Derivation, Node, Read, Shaped, Size, Tensor, View
+from ilang.core.ir.shaped import Assignment, Derivation, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
-from ilang.core.names import Names
 from ilang.core.record import mapped, replace
+from ilang.core.transform.extended import ExtendedProgram
 from ilang.core.transform.units import without_units
 
 T = TypeVar("T")
@@ -197,9 +197,7 @@ class _AxisCollapse:
     def __init__(self, shaped: Shaped, pairs: dict[ValueId, set[Pair]]) -> None:
         self.shaped = shaped
         self.pairs = pairs
-        self.nodes: list[Node] = list(shaped.nodes)
-        self.tensors: list[Tensor] = list(shaped.tensors)
-        self.sizes: list[Size] = list(shaped.sizes)
+        self.new = ExtendedProgram(shaped)
         self.rules: list[Derivation] = []
         self.of_sizes: dict[tuple[int, ...], int] = {}
         self.views: dict[tuple[ValueId, Groups, tuple[int, ...]], ValueId] = {}
@@ -209,22 +207,13 @@ class _AxisCollapse:
         self.whole = fixed_values(shaped) | {
             value for value, node in assignments if value in read or node.base is not None
         }
-        self.names = Names(frozenset(tensor.name for tensor in shaped.tensors))
-        self.size_names = Names(frozenset(size.name for size in shaped.sizes))
 
     def run(self) -> Shaped:
         """Every assignment in turn, after what it reads."""
         for value, node in self.shaped.numbered():
             if isinstance(node, Assignment):
                 self._collapse(value, node)
-        more = replace(
-            self.shaped,
-            nodes=tuple(self.nodes),
-            tensors=tuple(self.tensors),
-            sizes=tuple(self.sizes),
-            derived=(*self.shaped.derived, *self.rules),
-        )
-        return ordered(more)
+        return self.new.result(self.rules)
 
     def _collapse(self, value: ValueId, node: Assignment) -> None:
         """Compute a value over fewer axes."""
@@ -258,7 +247,7 @@ class _AxisCollapse:
             )
             for read in node.reads
         )
-        self.nodes[value] = changed = replace(
+        self.new.nodes[value] = changed = replace(
             node,
             axes=tuple(self._axis(node, runs[axis]) for axis in first),
             sizes=tuple(self._size(node, runs[axis]) for axis in first),
@@ -300,20 +289,18 @@ class _AxisCollapse:
 
     def _size(self, node: Assignment, run: Sequence[int]) -> int:
         every = tuple(node.sizes[axis] for axis in run)
-        sizes = tuple(size for size in every if self.sizes[size].fixed != 1) or every[:1]
+        sizes = tuple(size for size in every if self.new.sizes[size].fixed != 1) or every[:1]
         if len(sizes) == 1:
             return sizes[0]
         if sizes not in self.of_sizes:
-            extents = [self.sizes[size].fixed for size in sizes]
+            extents = [self.new.sizes[size].fixed for size in sizes]
             known = None if None in extents else prod(extent or 0 for extent in extents)
-            name = self.size_names.fresh(_name(self.sizes[size].name for size in sizes))
-            self.of_sizes[sizes] = len(self.sizes)
-            parts = [self.sizes[size] for size in sizes]
+            parts = [self.new.sizes[size] for size in sizes]
             of = tuple(name for part in parts for name in part.of or (part.name,))
-            self.sizes.append(Size(name, known, (), of))
+            size = self.new.add_size(_name(part.name for part in parts), known, of)
+            self.of_sizes[sizes] = size
             if known is None:
-                size, whole = len(self.sizes) - 1, product(sizes)
-                rule = Derivation(size, whole, number(1), False, 0, None, node.span)
+                rule = Derivation(size, product(sizes), number(1), False, 0, None, node.span)
                 self.rules.append(rule)
         return self.of_sizes[sizes]
 
@@ -328,13 +315,11 @@ class _AxisCollapse:
             return self.stored[read.value]
         if isinstance(self.shaped.nodes[read.value], Assignment):
             return read.value
-        tensor = self.tensors[read.value]
+        tensor = self.new.tensors[read.value]
         dims = tuple(self._long(node, tensor.dims, read.index, group, runs) for group in groups)
         if (read.value, groups, dims) not in self.views:
-            self.nodes.append(self._view(read.value, tensor.dims, groups, node))
-            name = self.names.fresh(f"{tensor.name}_flat")
-            self.tensors.append(Tensor(name, tensor.dtype, dims, of=tensor.origin()))
-            self.views[read.value, groups, dims] = ValueId(len(self.nodes) - 1)
+            view = self.new.view(read.value, tensor.dims, groups, node)
+            self.views[read.value, groups, dims] = self.new.add(view, read.value, dims, "flat")
         return self.views[read.value, groups, dims]
 
     def _long(
@@ -351,15 +336,9 @@ class _AxisCollapse:
         run = [] if axis is None else runs.get(axis, [])
         return self._size(node, run) if 1 < len(run) else dims[walked]
 
-    def _view(self, value: ValueId, dims: Sequence[int], groups: Groups, node: Assignment) -> View:
-        """The view of a value whose dimensions are groups of those that it has."""
-        axes = tuple(Axis(self.sizes[size].name, None, node.span) for size in dims)
-        alone = tuple((axis,) for axis in range(len(dims)))
-        return View(value, axes, tuple(dims), alone, groups, node.text, node.span)
-
     def _store(self, value: ValueId, node: Assignment, changed: Assignment, groups: Groups) -> None:
         """Let a value have fewer dimensions; an output is a view of it."""
-        tensor = self.tensors[value]
+        tensor = self.new.tensors[value]
         dims = tuple(
             tensor.dims[self._walked(node.target, tensor.dims, group)]
             if (axis := index.axis()) is None
@@ -367,15 +346,11 @@ class _AxisCollapse:
             for index, group in zip(changed.target, groups, strict=True)
         )
         if value not in self.shaped.outputs:
-            self.tensors[value] = replace(tensor, dims=dims, order=())
+            self.new.tensors[value] = replace(tensor, dims=dims, order=())
             return
-        name = self.names.fresh(f"{tensor.name}_flat")
-        held = Tensor(name, tensor.dtype, dims, of=tensor.origin())
-        self.nodes.append(changed)
-        self.tensors.append(held)
-        self.stored[value] = ValueId(len(self.nodes) - 1)
-        view = self._view(self.stored[value], tensor.dims, groups, node)
-        self.nodes[value] = replace(view, source=view.target, target=view.source)
+        self.stored[value] = self.new.add(changed, value, dims, "flat")
+        view = self.new.view(self.stored[value], tensor.dims, groups, node)
+        self.new.nodes[value] = replace(view, source=view.target, target=view.source)
 
 
 def _run(axis: int, behind: dict[int, int]) -> list[int]:

@@ -13,27 +13,26 @@ read so: a value that the program computes is computed where it is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd
+from math import gcd, prod
 from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.assignments import ordered
-from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within
-from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Size, Tensor, View
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
-from ilang.core.names import Names
+from ilang.core.ops import OPS
 from ilang.core.record import replace
+from ilang.core.transform.extended import ExtendedProgram
 
 T = TypeVar("T")
 GAIN = 0.8
 """Steps by groups at most, for one without: of rows one by one, of groups by their length, and of rows at the end."""
 END = 2
 """Steps that a row takes that is left over: it is read apart from all others."""
-COMBINED = {"+": "add", ">": "max", "<": "min"}
-"""The function of two results of a reduction."""
+COMBINED = ("+", ">", "<")
+"""Reductions whose results over some rows and over others may be combined."""
 
 
 def grouped_rows(shaped: Shaped, machine: Machine) -> Shaped:
@@ -42,7 +41,7 @@ def grouped_rows(shaped: Shaped, machine: Machine) -> Shaped:
     for value, node in shaped.numbered():
         if isinstance(node, Assignment):
             program.group(value, node)
-    return shaped if len(program.nodes) == len(shaped.nodes) else program.result()
+    return shaped if len(program.new.nodes) == len(shaped.nodes) else program.new.result()
 
 
 class _GroupedRows:
@@ -51,22 +50,7 @@ class _GroupedRows:
     def __init__(self, shaped: Shaped, machine: Machine) -> None:
         self.shaped = shaped
         self.machine = machine
-        self.nodes: list[Node] = list(shaped.nodes)
-        self.tensors: list[Tensor] = list(shaped.tensors)
-        self.sizes: list[Size] = list(shaped.sizes)
-        self.names = Names(frozenset(tensor.name for tensor in shaped.tensors))
-        self.size_names = Names(frozenset(size.name for size in shaped.sizes))
-
-    def result(self) -> Shaped:
-        """The program so far, in order."""
-        return ordered(
-            replace(
-                self.shaped,
-                nodes=tuple(self.nodes),
-                tensors=tuple(self.tensors),
-                sizes=tuple(self.sizes),
-            )
-        )
+        self.new = ExtendedProgram(shaped)
 
     def group(self, value: ValueId, node: Assignment) -> None:
         """Reduce the rows of a value by groups, where they are short and there are enough of them."""
@@ -74,7 +58,7 @@ class _GroupedRows:
         if axes is None:
             return
         rows, columns = axes
-        count, length = (self.sizes[node.sizes[axis]].fixed or 0 for axis in axes)
+        count, length = (self.new.sizes[node.sizes[axis]].fixed or 0 for axis in axes)
         lanes = self.machine.vector_lanes("f32")
         each = lanes // gcd(lanes, length)
         whole, left = divmod(count, each)
@@ -83,7 +67,7 @@ class _GroupedRows:
             return
         one = self._grouped(value, node, rows, columns, each, whole)
         if not left:
-            self.nodes[value] = one
+            self.new.nodes[value] = one
             return
         sizes = _put(node.sizes, rows, self._size(node, rows, left))
         reads = tuple(
@@ -91,12 +75,12 @@ class _GroupedRows:
             for read in node.reads
         )
         other = replace(node, sizes=sizes, reads=reads)
-        tensor = self.tensors[value]
+        tensor = self.new.tensors[value]
         parts = [
-            self._add(value, each, tensor.dims, name)
+            self.new.add(each, value, tensor.dims, name)
             for each, name in ((one, "whole"), (other, "end"))
         ]
-        self.nodes[value] = self._both(node, parts)
+        self.new.nodes[value] = self._both(node, parts)
 
     def _axes(self, node: Assignment) -> tuple[int, int] | None:
         """The axis along rows that is reduced and the one along each of them, which all arrays have last."""
@@ -132,21 +116,21 @@ class _GroupedRows:
     ) -> Assignment:
         """The reduction of whole groups of rows: an element for each of a group first, then those of a column."""
         length = node.sizes[columns]
-        long = self._size(node, columns, each * (self.sizes[length].fixed or 0))
-        tensor = self.tensors[value]
+        long = self._size(node, columns, each * (self.new.sizes[length].fixed or 0))
+        tensor = self.new.tensors[value]
         dims = _put(tensor.dims, -1, long)
         sizes = _put(_put(node.sizes, rows, self._size(node, rows, whole)), columns, long)
-        step = self.sizes[long].fixed or 0
+        step = self.new.sizes[long].fixed or 0
         index = Affine(((step, rows), (1, columns)))
         reads = tuple(
             Read(self._flat(read.value, node), (*read.index[:-2], index)) for read in node.reads
         )
-        held = self._add(value, replace(node, sizes=sizes, reads=reads), dims, "rows")
+        held = self.new.add(replace(node, sizes=sizes, reads=reads), value, dims, "rows")
         kept = [axis for axis in range(len(node.axes)) if axis in {rows, *node.output_axes()}]
         place = {axis: n for n, axis in enumerate(kept)}
         target = tuple(part.renamed(place) for part in node.target)
         group = self._size(node, rows, each)
-        seen = Affine((((self.sizes[length].fixed or 0), place[rows]), (1, place[columns])))
+        seen = Affine((((self.new.sizes[length].fixed or 0), place[rows]), (1, place[columns])))
         return replace(
             node,
             axes=tuple(node.axes[axis] for axis in kept),
@@ -162,52 +146,34 @@ class _GroupedRows:
         kept = node.output_axes()
         place = {axis: n for n, axis in enumerate(kept)}
         target = tuple(part.renamed(place) for part in node.target)
-        dtype = self.tensors[parts[0]].dtype
+        dtype = self.new.tensors[parts[0]].dtype
         operands = tuple(Operand(n, dtype) for n in range(len(parts)))
+        combine = OPS[node.acc or ""].binary
+        assert combine is not None
         return replace(
             node,
             axes=tuple(node.axes[axis] for axis in kept),
             sizes=tuple(node.sizes[axis] for axis in kept),
             target=target,
             reads=tuple(Read(part, target) for part in parts),
-            scalar=Apply(COMBINED[node.acc or ""], operands, dtype),
+            scalar=Apply(combine, operands, dtype),
             acc=None,
             operands=(),
         )
 
     def _flat(self, value: ValueId, node: Assignment) -> ValueId:
         """An array whose last two dimensions are one."""
-        tensor = self.tensors[value]
-        rows, columns = tensor.dims[-2:]
-        extents = (self.sizes[size].fixed or 0 for size in (rows, columns))
-        long = next(extents) * next(extents)
-        dims = (
-            *tensor.dims[:-2],
-            self._new(f"{self.sizes[rows].name}_{self.sizes[columns].name}", long),
-        )
-        alone = tuple((dim,) for dim in range(len(tensor.dims)))
-        axes = tuple(Axis(self.sizes[size].name, None, node.span) for size in tensor.dims)
-        last = len(dims) - 1
-        view = View(
-            value, axes, tensor.dims, alone, (*alone[:-2], (last, last + 1)), node.text, node.span
-        )
-        return self._add(value, view, dims, "flat")
+        *first, rows, columns = self.new.tensors[value].dims
+        both = [self.new.sizes[size] for size in (rows, columns)]
+        name, length = "_".join(x.name for x in both), prod(x.fixed or 0 for x in both)
+        last = len(first)
+        groups = (*((dim,) for dim in range(last)), (last, last + 1))
+        view = self.new.view(value, (*first, rows, columns), groups, node)
+        return self.new.add(view, value, (*first, self.new.add_size(name, length)), "flat")
 
     def _size(self, node: Assignment, axis: int, extent: int) -> int:
         """A size of an extent, named as the one of an axis."""
-        return self._new(self.sizes[node.sizes[axis]].name, extent)
-
-    def _new(self, name: str, extent: int) -> int:
-        self.sizes.append(Size(self.size_names.fresh(name), extent, ()))
-        return len(self.sizes) - 1
-
-    def _add(self, value: ValueId, node: Node, dims: Sequence[int], name: str) -> ValueId:
-        """A new value, with elements of another one."""
-        tensor = self.tensors[value]
-        self.nodes.append(node)
-        fresh = self.names.fresh(f"{tensor.name}_{name}")
-        self.tensors.append(Tensor(fresh, tensor.dtype, tuple(dims), of=tensor.origin()))
-        return ValueId(len(self.nodes) - 1)
+        return self.new.add_size(self.new.sizes[node.sizes[axis]].name, extent)
 
 
 def _put(items: Sequence[T], place: int, item: T) -> tuple[T, ...]:

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 
 from ilang.core.calculus.affine import Affine, axis_index, variables_of
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.assignments import ordered, sources
+from ilang.core.ir.assignments import sources
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Operand
-from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Tensor
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
-from ilang.core.names import Names
 from ilang.core.record import mapped, replace
+from ilang.core.transform.extended import ExtendedProgram
 
 
 def masked_operands(shaped: Shaped, extents: Extents) -> Shaped:
@@ -46,9 +46,7 @@ class _MaskedOperands:
     def __init__(self, shaped: Shaped, extents: Extents) -> None:
         self.shaped = shaped
         self.extents = extents
-        self.nodes: list[Node] = list(shaped.nodes)
-        self.tensors: list[Tensor] = list(shaped.tensors)
-        self.names = Names(frozenset(tensor.name for tensor in shaped.tensors))
+        self.new = ExtendedProgram(shaped)
         self.readers: dict[ValueId, list[Assignment]] = {}
         for _, node in _assignments(shaped):
             for value in node.values():
@@ -69,10 +67,9 @@ class _MaskedOperands:
         for value, node in _assignments(self.shaped):
             if self._is_product(value, node):
                 reads = tuple(self._masked(node, read) for read in node.reads)
-                self.nodes[value] = replace(node, reads=reads)
-        if len(self.nodes) == len(self.shaped.nodes):
-            return self.shaped
-        return ordered(replace(self.shaped, nodes=tuple(self.nodes), tensors=tuple(self.tensors)))
+                self.new.nodes[value] = replace(node, reads=reads)
+        is_same = len(self.new.nodes) == len(self.shaped.nodes)
+        return self.shaped if is_same else self.new.result()
 
     def _is_product(self, value: ValueId, node: Assignment) -> bool:
         """Whether contractions alone read an assignment that each of its axes has a use for."""
@@ -119,20 +116,16 @@ class _MaskedOperands:
         tensor = self.shaped.tensors[read.value]
         index = tuple(axis_index(place[axis]) for axis in axes)
         moved = mapped(replace(read), Affine, lambda part: part.renamed(place))
-        self.nodes.append(
-            Assignment(
-                tuple(node.axes[axis] for axis in axes),
-                tuple(node.sizes[axis] for axis in axes),
-                index,
-                (moved,),
-                Operand(0, tensor.dtype),
-                None,
-                None,
-                node.text,
-                node.span,
-            )
+        masked = Assignment(
+            tuple(node.axes[axis] for axis in axes),
+            tuple(node.sizes[axis] for axis in axes),
+            index,
+            (moved,),
+            Operand(0, tensor.dtype),
+            None,
+            None,
+            node.text,
+            node.span,
         )
-        name = self.names.fresh(f"{tensor.name}_masked")
-        dims = tuple(node.sizes[axis] for axis in axes)
-        self.tensors.append(Tensor(name, tensor.dtype, dims, of=tensor.origin()))
-        return Read(ValueId(len(self.nodes) - 1), tuple(axis_index(axis) for axis in axes))
+        value = self.new.add(masked, read.value, masked.sizes, "masked")
+        return Read(value, tuple(axis_index(axis) for axis in axes))
