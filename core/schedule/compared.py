@@ -19,6 +19,7 @@ from ilang.core.record import record, replace
 from ilang.core.schedule.choose.choice import analysed
 from ilang.core.schedule.choose.gpu import choose_for_gpu, other_block_tiles
 from ilang.core.schedule.choose.known import Analysis
+from ilang.core.schedule.choose.loops import Loops
 from ilang.core.schedule.choose.nests import choose_nests
 from ilang.core.schedule.choose.own_loops import loops_by_itself
 from ilang.core.schedule.choose.tile import Tiling
@@ -101,11 +102,13 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
     tiled = _tiled(analysis)
     nodes = scheduled.shaped.nodes
     values = [v for v, n in enumerate(nodes) if isinstance(n, Assignment) and not inlined[v]]
-    loops = {value: nest for value, nest in _with_loops(scheduled, analysis) if value in values}
+    loops = {
+        v: (nest, priced) for v, nest, priced in _with_loops(scheduled, analysis) if v in values
+    }
     ends = ((value, tilings.ends[value]) for value in values)
     is_all = all(end[0] in tiled if end is not None else value in loops for value, end in ends)
     pages = {value: _priced(analysis, value, tile) for value, tile in tiled.items()}
-    pages |= {value: _priced_loops(analysis, value, nest) for value, nest in loops.items()}
+    pages |= {value: _priced_loops(analysis, value, *each) for value, each in loops.items()}
     return tuple(page for _, page in sorted(pages.items())), bool(pages) and is_all
 
 
@@ -195,15 +198,17 @@ def _tiled(analysis: Analysis) -> dict[int, Tiling]:
     return {value: tile for value, tile in tiles if tile is not None and tile.among}
 
 
-def _with_loops(scheduled: Scheduled, analysis: Analysis) -> Iterator[tuple[int, Nest]]:
-    """The reductions without a tile, stored whole, whose loops a price chose."""
+def _with_loops(
+    scheduled: Scheduled, analysis: Analysis
+) -> Iterator[tuple[int, Nest, list[tuple[Loops, Price]]]]:
+    """The reductions without a tile, stored whole, whose loops a price chose, and all loops with their prices."""
     for value in scheduled.whole():
         node, nest = scheduled.assigned(value)
         is_free = analysis.tilings.ends[value] is None and analysis.row_lanes[value] is None
         if is_free and node.schedule is None and node.base is None and node.reduced_axes():
             priced = loops_by_itself(analysis, value, node)
             if (nest.factors, nest.order) == priced[0][0]:
-                yield value, nest
+                yield value, nest, priced
 
 
 def _nests_with(analysis: Analysis, value: int, tile: Tiling) -> tuple[Nest | None, ...]:
@@ -241,9 +246,10 @@ def _priced(analysis: Analysis, value: int, tile: Tiling) -> Priced:
     return Priced(name, text, "tile", len(tile.among), candidates, chosen, reason)
 
 
-def _priced_loops(analysis: Analysis, value: int, nest: Nest) -> Priced:
+def _priced_loops(
+    analysis: Analysis, value: int, nest: Nest, priced: Sequence[tuple[Loops, Price]]
+) -> Priced:
     node = analysis.shaped.assignment(value)
-    priced = loops_by_itself(analysis, value, node)
     nests = [replace(nest, factors=factors, order=order) for (factors, order), _ in priced[:MOST]]
     written = [nest, *(_nests_as(analysis, value, each)[value] for each in nests[1:])]
     candidates = tuple(

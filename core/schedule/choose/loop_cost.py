@@ -26,6 +26,16 @@ Parts = tuple[float, float, float, float]
 """Cycles of what vectors compute and load, of chains, of additions in memory, and of rows begun and ended."""
 
 
+def results_in_registers(machine: Machine, terms: int, width: int) -> int:
+    """The number of results, in rows of a width, that registers hold while so many terms meet them.
+
+    The last vectors of rows that vectors do not divide overlap, which they may in registers alone: those hold the sums
+    of partial sums, too.
+    """
+    room = machine.tiles.rows * machine.tiles.lanes
+    return room * 2 // 3 if RUN < terms and width % machine.vector_lanes("f32") else room
+
+
 class LoopPrice(TilePrice):
     """The loops of a reduction with their iterations, and what they cost on a machine."""
 
@@ -67,10 +77,8 @@ class LoopPrice(TilePrice):
         """Whether registers hold all results that terms meet."""
         last = max(n for n, loop in enumerate(self.nest.order) if loop.axis in self.reduced)
         results = prod(self.trips[n] for n in self.beside)
-        is_last, tiles = bool(self.beside) and last < self.beside[0], self.machine.tiles
-        room = tiles.rows * tiles.lanes
-        if RUN < self.terms and self.trips[self.lanes] % self.vector:
-            room = room * 2 // 3
+        is_last = bool(self.beside) and last < self.beside[0]
+        room = results_in_registers(self.machine, self.terms, self.trips[self.lanes])
         return is_last and self.terms <= MOST_TERMS and results <= room
 
     def _loads(self, reads: Sequence[Access], axis: int) -> tuple[float, bool]:

@@ -21,8 +21,8 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Access
-from ilang.core.schedule.choose.loop_cost import LoopPrice
-from ilang.core.schedule.choose.terms import MOST_TERMS, RUN
+from ilang.core.schedule.choose.loop_cost import LoopPrice, results_in_registers
+from ilang.core.schedule.choose.terms import MOST_TERMS
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.registers import balanced
 
@@ -100,11 +100,8 @@ class _Candidates:
         tiles, count = self.machine.tiles, self._fixed(lanes)
         outer, inner = [*map(Loop, (*self.around, *others))], [*map(Loop, terms)]
         vector = self.machine.vector_lanes("f32")
-        room = tiles.rows * tiles.lanes
-        if RUN < prod(self._fixed(axis) or 1 for axis in terms) and (count or 0) % vector:
-            room = (
-                room * 2 // 3
-            )  # for the sum of partial sums, too: vectors overlap in registers alone
+        count_of_terms = prod(self._fixed(axis) or 1 for axis in terms)
+        room = results_in_registers(self.machine, count_of_terms, count or 0)
         if count is None or room < count:
             strips = {lanes: tiles.lanes}
             yield self._split(strips, (*outer, Loop(lanes), *inner, Loop(lanes, 1)))
