@@ -5,6 +5,7 @@ The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ FAMILIES = ("E01", "E02", "E04", "E072")
 STATEMENT = re.compile(
     r"\s*(?:import|from|for|while|def|class|with|return|del|if|elif|else)\b[ :](?!.*~)"
 )
+MODULES = ("np", "numpy", "torch")
+"""Names that are no arrays in an expression of Python."""
 MOST_NAMES = 8
 """Arrays that a help line lists."""
 
@@ -68,12 +71,15 @@ def typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
 
     Names of arrays are those of the text that no call has, in the order in which they stand there.
     """
-    called = set(re.findall(r"(\w+)\s*\(", text)) | {"np", "numpy"}
-    names = [
-        name for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text)) if name not in called
-    ]
-    names = [name for name in names if f".{name}" not in text][: len(operands)]
-    if "~" in text or not names or len(names) < len(operands) or "-" in operands:
+    try:
+        nodes = [*ast.walk(ast.parse(text, mode="eval"))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    used = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
+    in_order = sorted(used, key=lambda node: (node.lineno, node.col_offset))
+    names = [name for name in dict.fromkeys(node.id for node in in_order) if name not in MODULES]
+    if not names or len(names) != len(operands) or "-" in operands:
         return None
     try:
         arrays = dict(zip(names, arrays_of([None] * len(names), operands), strict=True))

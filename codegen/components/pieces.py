@@ -8,6 +8,7 @@ from operator import index
 from typing import Any
 
 from ilang.codegen.call.arguments import shape_of
+from ilang.codegen.call.named_arrays import OPTIONS
 from ilang.codegen.components import einx
 from ilang.codegen.components.component import Component, from_text
 from ilang.core.diagnostic import DataError
@@ -15,8 +16,6 @@ from ilang.core.library.std import AXES, PLAIN
 
 PIECES = {**dict.fromkeys(PLAIN, ()), **AXES}
 """The functions, and the axis that each goes along by default; () where it goes along none."""
-OPTIONS = ("out", "threads", "target", "stream")
-"""The keywords of every function."""
 LETTERS = "abcdefghijklmnopqrstuvwxy"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ SUM = "+ijk~ij | i:2:32,j:2:32,k:4:16 | i j k k' k'' i' j' i'' j'' 0 | i:p,j:p,i
 ROUNDED = {"m": "TF32", "m16": "bf16"}
 """What the units round to, by role."""
 HELD = re.compile(r"_copy_held.* = in|const ushort2 loaded_\d = \(\(const ushort2 \*\)in\d_copy")
-"""A statement that reads what a lane holds of a copy, its lines joined."""
+"""A statement that reads what a lane holds of a copy."""
 LAYOUTS = ("ik", "kj"), ("ki", "kj"), ("ik", "jk"), ("ki", "jk")
 """Of both factors: with terms in rows or down columns."""
 
@@ -121,17 +120,6 @@ def test_random_products_are_on_matrix_units() -> None:
     assert kept >= 16
 
 
-def statement_at(lines: Sequence[str], number: int) -> str:
-    """The statement of which the line of this number, from 1 on, is a part, its lines joined."""
-    ends = ";", "{", "}"
-    first = last = number - 1
-    while not lines[first - 1].endswith(ends):
-        first -= 1
-    while not lines[last].endswith(ends):
-        last += 1
-    return " ".join(line.strip() for line in lines[first : last + 1])
-
-
 def patterns(bits: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Floats of both signs and all exponents, NaN and subnormal ones among them, at and beside halves of ``bits``."""
     unit = 1 << 24 - bits
@@ -187,7 +175,7 @@ def test_lanes_meet_in_no_bank_and_move_whole_sectors() -> None:
     programs = [
         product_of(left, right, unit, f"f{n}") for n, (left, right, unit, _) in enumerate(every)
     ]
-    text = cuda.emit_together(programs)
+    text = emulated.whole_statements(cuda.emit_together(programs))
     loaded = load(text, "units.cu", checked=True)
     lines = text.splitlines()
     for program, (left, right, _, products) in zip(programs, every, strict=True):
@@ -198,7 +186,7 @@ def test_lanes_meet_in_no_bank_and_move_whole_sectors() -> None:
             out = np.zeros((64, 64), np.float32)
             assert loaded.call(f"{program.name}_host", sizes, *arrays, out) == 0
             found = emulator().take_profile()
-        reads = [each for each in found if HELD.search(statement_at(lines, each.line))]
+        reads = [each for each in found if HELD.search(lines[each.line - 1])]
         assert all(each.ratio() == 1 for each in reads), left + right
         assert all(each.ratio() == 1 for each in found if each.space == "global")
         assert sum(each.bytes for each in reads) * products == 64**3
