@@ -30,7 +30,7 @@ from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_entry import STATUS_WORDS
 from ilang.codegen.targets.c_header import beginning_of, emit_header
 from ilang.codegen.targets.c_session import PARTS_OF_RANKS, SessionsText
-from ilang.codegen.targets.c_tile import TILE_PARTS
+from ilang.codegen.targets.c_tile import TILE_ENDINGS
 from ilang.codegen.targets.c_variants import VARIANTS
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import PREFIX
@@ -335,7 +335,7 @@ def _parts(function: ExportedFunction) -> list[str]:
         tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
         loops = sum(isinstance(s, For) and s.parallel for s in statements_within(kernel.body))
         derived.append(kernel.name)
-        derived += [f"{kernel.name}_tile{n}{part}" for n in range(tiles) for part in TILE_PARTS]
+        derived += [f"{kernel.name}_tile{n}{end}" for n in range(tiles) for end in TILE_ENDINGS]
         derived += [f"{kernel.name}_loop{n}" for n in range(loops)]
     return [f"{function.name()}_{part}" for part in derived]
 

@@ -15,7 +15,7 @@ from math import prod
 
 from ilang.codegen.targets.braces import braced, filled
 from ilang.codegen.targets.c_entry import FORMULAS, several_a_line
-from ilang.codegen.targets.c_tile_part import TileFunction, TilePart
+from ilang.codegen.targets.c_micro_kernel import MicroKernel, TileFunction
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, deferred_name, stored_name
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.kernel import For, Kernel, Program
@@ -29,7 +29,7 @@ COMMENT = {
     "_most, _some, _few": "rows at a time, by how many are left",
 }
 """The meanings of the endings of names, in the comment above the functions of a tile."""
-TILE_PARTS = (
+TILE_ENDINGS = (
     "",
     "_micro",
     "_full",
@@ -66,7 +66,7 @@ class TileText(TileFunction):
     def __init__(self, program: Program, kernel: Kernel, tile: Tile, spelling: Spelling) -> None:
         """For a tile of a kernel, whose names ``spelling`` has."""
         super().__init__(program, kernel, tile, spelling)
-        self.part = TilePart(program, kernel, tile, spelling)
+        self.micro_kernel = MicroKernel(program, kernel, tile, spelling)
 
     # -- the call ------------------------------------------------------------------------------------------------------
 
@@ -98,7 +98,8 @@ class TileText(TileFunction):
         """The condition in which the function stores the tile where it belongs."""
         into = self.tile.target
         assert into is not None
-        return self.plain.conditions([*dict.fromkeys((*into.within, *self.tile.guards))]) or "1"
+        within = self.plain.conditions([*dict.fromkeys((*into.within, *self.tile.guards))])
+        return f"HAS_VECTORS && {within}" if within else "HAS_VECTORS"
 
     # -- the functions -------------------------------------------------------------------------------------------------
 
@@ -119,7 +120,7 @@ class TileText(TileFunction):
             yield '#pragma GCC optimize ("fp-contract=fast", "ira-region=one")'
             yield "#endif"
         yield from self._at_once()
-        yield from self.part.lines()
+        yield from self.micro_kernel.lines()
         yield from self._full()
         if self.tile.fill is not None:
             yield from self._full(packing=True)
@@ -168,8 +169,8 @@ class TileText(TileFunction):
         yield ""
 
     def _all_rows(self, are_there: bool = False) -> list[str]:
-        """The argument that says whether all rows of a part are there."""
-        return [str(int(are_there))] if self.part.repeats() else []
+        """The argument that says whether all rows of a micro-kernel are there."""
+        return [str(int(are_there))] if self.micro_kernel.repeats() else []
 
     def _packs(self, packing: bool = False) -> list[str]:
         """The argument that says whether a micro-kernel packs the copy that it reads."""
@@ -201,7 +202,7 @@ class TileText(TileFunction):
         yield "}"
 
     def _loop(self) -> Iterator[str]:
-        """The function of the tile: block by block, its rows and lanes that are inside, part by part."""
+        """The function of the tile: block by block, its rows and lanes that are inside, one part after the other."""
         head = f"static __attribute__((noinline)) void {self.name}_loop("
         yield several_a_line(head, self.parameters()[0], ")")
         rows = str(prod(self.dims[:-1]))
@@ -293,7 +294,7 @@ class TileText(TileFunction):
         if self.is_matrix():
             less = "0"
             heights = [f"{self.name}_few", f"{self.name}_some"]
-            heights += [f"{self.name}_most"] if self.part.repeats() else []
+            heights += [f"{self.name}_most"] if self.micro_kernel.repeats() else []
             for number, height in enumerate(heights):
                 end = f"{height} - 1" if height in heights[2:] else height
                 rows = [(0, *each.rows[::-1]) for each in self.tile.micro_tiles]

@@ -1,8 +1,8 @@
-"""The function of some rows and lanes of a register tile: its vectors stay in registers while terms are added.
+"""The micro-kernel of a register tile, some of its rows and vectors: they stay in registers while terms are added.
 
     static inline void NAME_k0_tile0_micro(const int rows_at_once, const int vectors_at_once, ...)
 
-``c_tile.py`` has the functions that call it, part by part.
+``c_tile.py`` has the functions that call it, once or for one part of a tile after the other.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class TileFunction:
         return self.dims[-1] % self.tile.vector != 0
 
 
-class TilePart(TileFunction):
-    """The function of some rows and lanes; how many they are, is constant where it is called."""
+class MicroKernel(TileFunction):
+    """The function of some rows and vectors; how many they are, is constant where it is called."""
 
     def __init__(self, program: Program, kernel: Kernel, tile: Tile, spelling: Spelling) -> None:
         """For a tile of a kernel, whose names ``spelling`` has."""
@@ -134,21 +134,21 @@ class TilePart(TileFunction):
         yield f"{self.kind} {ACC}{vectors};"
         start = self.spelling.expression(self.tile.start)
         zero = f"({self.kind}){{0}}"
-        yield from self._over_part(
+        yield from self._over_vectors(
             f"{VALUE} = {zero if start in ('0.0f', '0.0') else f'{zero} + {start}'};"
         )
         if self.tile.apart:
             yield f"{self.kind} {SUMS}{vectors};"
-            yield from self._over_part(f"{SUMMED} = {zero};")
+            yield from self._over_vectors(f"{SUMMED} = {zero};")
         elif self.partial is not None:
             yield f"int64_t {COUNT} = 0;"
         yield from self._core(0)
         place = self._place()
         yield "/* store the elements */"
         if self.partial is not None and not self.tile.apart:
-            added = self._over_part(f"{place} += {VALUE};")
+            added = self._over_vectors(f"{place} += {VALUE};")
             yield from braced(f"if ({COUNT} > 1)", (*added, "return;"))
-        yield from self._over_part(f"{place} = {SUMMED if self.tile.apart else VALUE};")
+        yield from self._over_vectors(f"{place} = {SUMMED if self.tile.apart else VALUE};")
 
     def _by_rows(self) -> dict[tuple[int, tuple[Affine, ...]], str]:
         """The elements, by buffer and index, that rows make a fixed number of elements apart, as text.
@@ -201,7 +201,7 @@ class TilePart(TileFunction):
         partial = braced(terms, self._core(depth + 1))
         if self.tile.apart:
             again = f"{{ {SUMMED} += {VALUE}; {VALUE} = ({self.kind}){{0}}; }}"
-            yield from braced(sums, (*partial, *self._over_part(again)))
+            yield from braced(sums, (*partial, *self._over_vectors(again)))
         else:
             yield from braced(sums, (*self._before_partial(), *partial))
 
@@ -224,7 +224,7 @@ class TilePart(TileFunction):
         if grouped and self.repeats():
             last_row = f"min_i64({name}, last_{name} - first_row)"
             place.append(f"const int64_t from_{name} = all_rows ? {name} : {last_row};")
-        yield f"#pragma GCC unroll {self._most_parts() if last else self.dims[depth]}"
+        yield f"#pragma GCC unroll {self._most_vectors() if last else self.dims[depth]}"
         head = self.plain.opened(loop, end="rows_at_once" if grouped else "")
         head = self._over_lanes("vectors_at_once * lanes_" + self.kind) if last else head
         yield from braced(head, (*place, *self._rows(depth + 1)))
@@ -255,7 +255,7 @@ class TilePart(TileFunction):
         for load, text in zip(loads, texts, strict=True):
             lines.append(f"{self.spelling.held[load]} = {text};")
             lines.append(f"if ({registers}) IN_REGISTER({self.spelling.held[load]});")
-        yield f"#pragma GCC unroll {self._most_parts()}"
+        yield f"#pragma GCC unroll {self._most_vectors()}"
         yield from braced(self._over_lanes(f"vectors_at_once * lanes_{self.kind}"), lines)
 
     def _shared_loads(self) -> list[Load]:
@@ -284,7 +284,7 @@ class TilePart(TileFunction):
         again = f"{VALUE} = ({self.kind}){{0}};"
         for sign, condition in (("=", f"if ({COUNT} == 1)"), ("+=", f"else if ({COUNT} > 1)")):
             added = f"{{ {self._place()} {sign} {VALUE}; {again} }}"
-            yield from braced(condition, self._over_part(added))
+            yield from braced(condition, self._over_vectors(added))
         yield f"++{COUNT};"
 
     def _place(self) -> str:
@@ -306,20 +306,20 @@ class TilePart(TileFunction):
         target = self.spelling.element(fill.buffer, fill.index)
         lines.append(f"*({self.kind}u *)&{target} = {self.spelling.expression(fill.value)};")
         row = braced(self._over_lanes(str(self.dims[-1])), lines)
-        unrolled = f"#pragma GCC unroll {self._most_parts()}"
+        unrolled = f"#pragma GCC unroll {self._most_vectors()}"
         yield "/* pack the row that is read next */"
         yield from braced("if (packing && first_lane == 0)", (unrolled, *row))
 
-    def _most_parts(self) -> int:
+    def _most_vectors(self) -> int:
         """Vectors of a row where they are shortest."""
         return -(-self.dims[-1] // self.program.machine.least_vector_lanes(self.dtype))
 
-    def _over_part(self, statement: str) -> Iterable[str]:
+    def _over_vectors(self, statement: str) -> Iterable[str]:
         """A statement for every vector of the rows at hand."""
         return (
             f"#pragma GCC unroll {prod(self.dims[:-1])}",
             "for (int tile_row = 0; tile_row < rows_at_once; ++tile_row) {",
-            f"#pragma GCC unroll {self._most_parts()}",
+            f"#pragma GCC unroll {self._most_vectors()}",
             f"for (int vector = 0; vector < vectors_at_once; ++vector) {statement}",
             "}",
         )
