@@ -17,7 +17,7 @@ enum { MOST_ARRAYS = 8, MOST_ENTRIES = 64, MOST_SPACE = 1 << 14, LINE = 64 };
 typedef struct {
     PyObject *plan; /* keeps the function and its sizes alive */
     void *function, *sizes;
-    int inputs, outputs, is_brief;
+    int inputs, outputs, is_brief, is_serial;
     Py_ssize_t length;
     npy_intp form[];
 } entry;
@@ -44,12 +44,14 @@ static const npy_intp *fitting(const npy_intp *form, PyObject *given, int flags)
     return extents + rank;
 }
 
-/* the entry for some inputs, which is the first one from now on, and the forms of its outputs */
-static entry *found(table *t, PyObject *const *given, Py_ssize_t count, const npy_intp **outputs)
+/* the entry for some inputs and threads, which is the first one from now on, and the forms of its outputs */
+static entry *found(table *t, PyObject *const *given, Py_ssize_t count, long threads,
+                    const npy_intp **outputs)
 {
     for (int at = 0; at < t->count; ++at) {
         entry *const e = t->entries[at];
-        const npy_intp *form = e->inputs == count ? e->form : NULL;
+        const int is_right = e->inputs == count && (threads == 1 || e->is_serial);
+        const npy_intp *form = is_right ? e->form : NULL;
         for (Py_ssize_t n = 0; n < count && form != NULL; ++n) {
             form = fitting(form, given[n], NPY_ARRAY_CARRAY_RO);
         }
@@ -140,33 +142,39 @@ end:
     return result;
 }
 
-/* table(arrays, out), for a tuple or a list that nobody else has: the results, or None: the table has no such call, or it failed */
+/* table(arrays, out, threads), for a tuple or a list that nobody else has, and an integer: the results, or None: the table
+ * has no such call, or it failed */
 static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
-    const int is_right = PyVectorcall_NARGS(count) == 2 && names == NULL;
-    if (!is_right || !(PyTuple_Check(args[0]) || PyList_Check(args[0]))) {
-        PyErr_SetString(PyExc_TypeError, "a table takes a tuple of arrays, and an output or None");
+    const int is_right = PyVectorcall_NARGS(count) == 3 && names == NULL;
+    if (!is_right || !(PyTuple_Check(args[0]) || PyList_Check(args[0])) || !PyLong_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError,
+                        "a table takes a tuple of arrays, an output or None, and threads");
         return NULL;
     }
     const npy_intp *form = NULL;
     PyObject *const *const given = PySequence_Fast_ITEMS(args[0]);
-    const entry *const e = found((table *)self, given, PySequence_Fast_GET_SIZE(args[0]), &form);
+    int overflow;
+    const long threads = PyLong_AsLongAndOverflow(args[2], &overflow);
+    if (threads < 1) Py_RETURN_NONE;
+    const Py_ssize_t inputs = PySequence_Fast_GET_SIZE(args[0]);
+    const entry *const e = found((table *)self, given, inputs, threads, &form);
     PyObject *const result = e == NULL ? NULL : results_of(e, given, form, args[1]);
     return result == NULL ? Py_NewRef(Py_None) : result;
 }
 
 PyDoc_STRVAR(add_text,
-             "add(plan, function, sizes, inputs, outputs, is_brief, form): whether the table has "
-             "room for a call that it does not have.");
+             "add(plan, function, sizes, inputs, outputs, is_brief, is_serial, form): whether the "
+             "table has room for a call that it does not have.");
 
 static PyObject *add(PyObject *self, PyObject *args)
 {
     table *const t = (table *)self;
     PyObject *plan, *form;
     Py_ssize_t function, sizes;
-    int inputs, outputs, is_brief;
-    if (!PyArg_ParseTuple(args, "OnniipO!", &plan, &function, &sizes, &inputs, &outputs, &is_brief,
-                          &PyTuple_Type, &form)) {
+    int inputs, outputs, is_brief, is_serial;
+    if (!PyArg_ParseTuple(args, "OnniippO!", &plan, &function, &sizes, &inputs, &outputs, &is_brief,
+                          &is_serial, &PyTuple_Type, &form)) {
         return NULL;
     }
     const Py_ssize_t length = PyTuple_GET_SIZE(form);
@@ -192,6 +200,7 @@ static PyObject *add(PyObject *self, PyObject *args)
     e->inputs = inputs;
     e->outputs = outputs;
     e->is_brief = is_brief;
+    e->is_serial = is_serial;
     e->length = length;
     t->entries[t->count++] = e;
     Py_RETURN_TRUE;

@@ -41,9 +41,9 @@ PAYS = 64
 class CallPlans:
     """The plans of one component, by arrays. Safe to use from several threads.
 
-    ``table`` answers calls in C, where it is there: on arrays and an output or None, it gives results, or None where
-    it does not know such a call, or where that failed; the plan then tells how. ``devices`` has the plans of calls on
-    devices, where there was one.
+    ``table`` answers calls in C, where it is there: on arrays, an output or None, and threads, it gives results, or
+    None where it does not know such a call, or where that failed; the plan then tells how. ``devices`` has the plans
+    of calls on devices, where there was one.
     """
 
     __slots__ = ("_calls", "_known", "devices", "table")
@@ -138,8 +138,8 @@ class RunnableProgram:
         """The results of a call like an earlier one; None for another one."""
         table = self.plans.table
         is_plain = target.__class__ is str and target == "c" and stream is None
-        if table is not None and is_plain and threads.__class__ is int and threads == 1:
-            results = table(given, out)
+        if table is not None and is_plain and threads.__class__ is int:
+            results = table(given, out, threads)
             if results is not None:
                 return results
         if self.plans.devices is not None:

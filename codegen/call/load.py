@@ -104,7 +104,7 @@ class Interface:
 
     ``arrays`` counts inputs and outputs, ``arguments`` has the numbers of the sizes that a caller gives, ``nests``
     what an iteration of each expression counts, and the size numbers of its axes. No more than ``threads`` share a
-    loop.
+    loop, and none that counts less than ``enough_work``.
     """
 
     name: str
@@ -112,6 +112,7 @@ class Interface:
     arguments: tuple[int, ...]
     nests: tuple[tuple[float, tuple[int, ...]], ...]
     threads: int
+    enough_work: int
 
 
 def interface_of(shaped: Shaped, machine: Machine) -> Interface:
@@ -122,6 +123,7 @@ def interface_of(shaped: Shaped, machine: Machine) -> Interface:
         tuple(n for n, size in enumerate(shaped.sizes) if size.is_argument()),
         tuple((work.time, work.sizes) for work in of_assignments(shaped, machine).values()),
         machine.threads.most,
+        machine.threads.enough_work,
     )
 
 

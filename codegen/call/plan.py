@@ -87,8 +87,9 @@ class CallPlan:
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
             raise too_large("the workspace", self._work)
-        self._most = min(compiled.interface.threads, CORES)
         self._iterations = compiled.iterations(extents)
+        is_serial = self._iterations < compiled.interface.enough_work
+        self._most = 1 if is_serial else min(compiled.interface.threads, CORES)
         self._brief_from = self._most + 1 if LONG <= self._iterations else 1
         self.outputs = tuple(outputs)
         self.names = names
@@ -212,7 +213,7 @@ class CallPlan:
 
     def answer(self, arrays: Sequence[Array], out: Any, threads: int | str) -> Any:
         """Run on arrays like those that the plan was made for, on the shortest way for what is asked."""
-        if threads.__class__ is int and threads == 1:
+        if threads.__class__ is int and 0 < threads and 1 in (threads, self._most):
             return self.fresh(arrays) if out is None else self.into(arrays, out)
         if threads.__class__ is int and out is not None:
             call = self.threaded(threads) if 1 < threads else None
@@ -229,7 +230,8 @@ class CallPlan:
         flat = tuple(n for number, shape in forms for n in (number, len(shape), *shape))
         pointers = address(self._library.function), address(self._sizes)
         counts = len(arrays), len(self.outputs)
-        return bool(table.add(self, *pointers, *counts, self._iterations < HELD, flat))
+        kinds = self._iterations < HELD, self._most == 1
+        return bool(table.add(self, *pointers, *counts, *kinds, flat))
 
     def call(
         self, given: Sequence[Array], plain: Sequence[Array], out: object, threads: int | str

@@ -144,8 +144,8 @@ class Component(DescribedProgram):
                 arrays = self.program.placed(arrays, named)
             table = self._plans.table  # asked here, too: a call of Python would take a tenth longer
             is_plain = target.__class__ is str and target == "c" and stream is None
-            if table is not None and is_plain and threads.__class__ is int and threads == 1:
-                results = table(arrays, out)
+            if table is not None and is_plain and threads.__class__ is int:
+                results = table(arrays, out, threads)
                 if results is not None:
                     return results
             try:

@@ -158,8 +158,8 @@ def _answered(given: Sequence[Any], asked: tuple[Any, ...], target: str, threads
         return None
     if plans is not None:
         table = plans.table
-        if table is not None and threads.__class__ is int and threads == 1:
-            result = table(arrays, None)
+        if table is not None and threads.__class__ is int:
+            result = table(arrays, None, threads)
             if result is not None:
                 return result
         plan = plans.of(arrays)

@@ -20,4 +20,4 @@ int pair_sum(const pair_sum_sizes *s, const float *a, const float *b, float *c, 
 
 def adding(text: str = ADD) -> tuple[Interface, Callable[[], str], str]:
     """The sum of two f32 arrays of one run-time extent, and a C text for it."""
-    return Interface("pair_sum", 3, (0,), ((1, (0,)),), 64), lambda: text, text
+    return Interface("pair_sum", 3, (0,), ((1, (0,)),), 64, 0), lambda: text, text

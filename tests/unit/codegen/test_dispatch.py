@@ -248,14 +248,14 @@ def test_more_shapes_than_there_is_room_for() -> None:
 def test_the_rank_tells_calls_apart() -> None:
     table = dispatch._extension.Table()  # type: ignore[union-attr]
     plan = object()
-    assert table.add(plan, 0, 0, 1, 1, True, (11, 1, 2, 11, 1, 2))
-    assert not table.add(plan, 0, 0, 1, 1, True, (11, 1, 2, 11, 1, 2))
-    assert table.add(plan, 0, 0, 1, 1, True, (11, 2, 2, 2, 11, 1, 2))
-    assert not table.add(plan, 0, 0, 8, 1, True, (11, 0) * 9)
-    assert table((ones(3),), None) is None
-    assert table((ones(2, 1),), None) is None
-    assert table((), None) is None
-    for arguments in ((), (ones(2), None), ((ones(2),),)):
+    assert table.add(plan, 0, 0, 1, 1, True, True, (11, 1, 2, 11, 1, 2))
+    assert not table.add(plan, 0, 0, 1, 1, True, True, (11, 1, 2, 11, 1, 2))
+    assert table.add(plan, 0, 0, 1, 1, True, True, (11, 2, 2, 2, 11, 1, 2))
+    assert not table.add(plan, 0, 0, 8, 1, True, True, (11, 0) * 9)
+    assert table((ones(3),), None, 1) is None
+    assert table((ones(2, 1),), None, 1) is None
+    assert table((), None, 1) is None
+    for arguments in ((), (ones(2), None, 1), ((ones(2),), None), ((ones(2),), None, 1.0)):
         with pytest.raises(TypeError):
             table(*arguments)
 
@@ -264,7 +264,7 @@ def test_a_call_that_may_take_long_is_not_made_in_c(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("ilang.codegen.call.plan.LONG", 1)
     monkeypatch.setattr("ilang.codegen.call.plan.BRIEF", 0)
     f, x = known(i(PLUS), ones(7, 7), ones(7, 7)), ones(7, 7)
-    assert f.program.plans.table((x, x), None) is None
+    assert f.program.plans.table((x, x), None, 1) is None
 
 
 def test_no_reference_is_lost_or_kept() -> None:
@@ -486,3 +486,20 @@ def test_a_component_is_whole_without_it(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(3 * dispatch.COUNTED):
         f(ones(7, 7), ones(7, 7))
     assert f.program.plans.table is None
+
+
+def test_threads_that_would_share_nothing_are_not_asked_for(no_python: Callable[[], None]) -> None:
+    f, x = known(i(PLUS), ones(3, 4), ones(3, 4)), ones(3, 4)
+    no_python()
+    for threads in (2, 64, 2**40):
+        assert (f(x, x, threads=threads) == 2).all()
+
+
+def test_threads_that_share_loops_are_asked_for(no_python: Callable[[], None]) -> None:
+    x = ones(400, 400)
+    f = known(i(PLUS), x, x)
+    assert (f(x, x, threads=2) == 2).all()
+    no_python()
+    assert (f(x, x) == 2).all()
+    with pytest.raises(AssertionError, match="that C has to answer"):
+        f(x, x, threads=2)

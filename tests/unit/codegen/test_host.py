@@ -114,7 +114,7 @@ def test_c_takes_the_workspace_that_the_layout_says(text: str) -> None:
     program = program_of(text)
     host = kernel_to_host(program)
     arguments = [n for n, size in enumerate(program.sizes) if size.is_argument()]
-    interface = Interface("program", len(program.arguments()), tuple(arguments), (), 1)
+    interface = Interface("program", len(program.arguments()), tuple(arguments), (), 1, 0)
     library = Compiled(interface, lambda: emit(program), emit(program)).library(threads=False)
     for extents in ((5, 7, 3), (3, 3, 3), (70, 600, 200), (0, 4, 1), (1, 0, 0)):
         given = dict(zip(arguments, extents, strict=False))
@@ -159,7 +159,7 @@ def test_an_array_that_is_read_and_written() -> None:
     text = emit(program)
     assert "int program(const program_sizes *sizes, float *in0, void *work)" in text
     assert "inout   in0: f32[i]" in text
-    library = Compiled(Interface("program", 1, (0,), (), 1), lambda: text, text).library(False)
+    library = Compiled(Interface("program", 1, (0,), (), 1, 0), lambda: text, text).library(False)
     array = np.arange(100, dtype=np.float32)
     sizes = np.array([100], np.int64)
     status = library.function(argument(sizes), argument(array), NO_SPACE)
