@@ -198,6 +198,13 @@ class _NamedSteps:
         dropped = range(rank) if axis is None else (axis % rank,)
         kept = "".join(axes[n] for n in range(rank) if n not in dropped) or "."
         shape = tuple(array.shape[n] for n in range(rank) if n not in dropped)
+        if name in ("var", "std"):
+            mean = self.reduced("mean", array, axis)
+            apart = self.step(f"{axes}-{kept}~{axes}", array.shape, array, mean)
+            square = self.step(f"{axes}*{axes}~{axes}", array.shape, apart, apart)
+            spread = self.reduced("mean", square, axis)
+            root = f"(I | 0.5) >> {kept}^.~{kept}"
+            return self.step(root, shape, spread) if name == "std" else spread
         program = f"{REDUCTIONS[name]}{axes}~{kept}"
         if name == "mean":
             count = math.prod(array.shape[n] for n in dropped)
@@ -238,13 +245,15 @@ class _NamedSteps:
     def call(self, node: ast.Call) -> Array:
         """A function of NumPy, by its own name, as a method, or after a module."""
         name, arguments = _called(node, self.arrays)
+        if name == "load":
+            return _file(node)
         if name in WRITTEN or name in RANDOM:
             return self.filled(name, arguments)
         if name in BINARY and len(arguments) == 2:
             return self.binary(BINARY[name], *arguments)
         if name in PRODUCTS and len(arguments) == 2:
             return self.product(*map(self.array, arguments))
-        if name in REDUCTIONS and arguments:
+        if name in (*REDUCTIONS, "var", "std") and arguments:
             axes = [k.value for k in node.keywords if k.arg == "axis"] or arguments[1:]
             axis = _integer(axes[0]) if axes else None
             if 1 < len(axes) or (axes and axis is None):
@@ -395,6 +404,15 @@ def _literal(node: ast.List) -> Array:
         shape.append(lengths.pop())
         level = [item for part in level for item in part.elts]  # type: ignore[misc]
     return Array(ast.unparse(node), tuple(shape))
+
+
+def _file(node: ast.Call) -> Array:
+    """The array of a file that a call reads: a file stands where an array does."""
+    match node.args:
+        case [ast.Constant(value=str() as path)] if path.endswith(".npy") and " " not in path:
+            return Array(path, ())
+        case _:
+            raise _Unknown
 
 
 def _is_module(node: ast.expr, arrays: Mapping[str, Shape]) -> bool:

@@ -570,7 +570,7 @@ def _input(tensor: LastingTensor, values: Any) -> Array:
         raise DataError(
             "E0754",
             f"{tensor.path} has shape {dims} in this session, and the array given for it {array.shape}",
-            help="batches may differ where `shapes` does not give them; other axes are those of the first run",
+            help="the batch may change from call to call unless `shapes` gives it; for other axes make another session",
         )
     given_dtype = SUPPORTED[array.dtype]
     if given_dtype != tensor.dtype:

@@ -124,7 +124,7 @@ def undetermined(program: Graph, number: int) -> ShapeError:
         "E0508",
         f"nothing says what rank {name} has",
         span,
-        f"give its shape (--shape), its dimensions in a definition ({name}[n,m]), or an expression that reads it",
+        f"give its shape (`--shape 2x3`), its dimensions in a definition ({name}[n,m]), or an expression that reads it",
     )
 
 

@@ -160,6 +160,16 @@ MOVES = {
         for name in ("sort", "argsort", "flip")
     },
     "roll": 'it is written `einx.roll("... [c]", shift=(1,))`, along the last axis',
+    "load": "a file stands where an array does: `x = x.npy` in `i repl`, `i run PROGRAM x.npy`",
+    "topk": 'it is written `einx.sort("... [c]")`, ascending; the largest along j is `>ij~i`, its place `>@ij~i`',
+    **dict.fromkeys(
+        ("gather", "take", "index_select", "embedding", "lookup"),
+        'it is written `einx.get_at("[v] d, n -> n d")`, rows by their number',
+    ),
+    **dict.fromkeys(
+        ("scatter", "scatter_add", "index_add", "put"),
+        'it is written `einx.add_at("[v] d, n, n d -> [v] d")`, rows by their number',
+    ),
     "cumsum": "there is no running sum; this adds up all that comes before each place, n·n additions: "
     "`(I & ((I & I) >> i==i~i >> f32)) >> i[i<=j]*j~ij >> +ij~j`",
     **dict.fromkeys(

@@ -62,7 +62,7 @@ def _ranks(node: syntax.ElementKernel) -> list[int]:
                 "E0508",
                 f"nothing says what rank {each.name} has",
                 each.span,
-                f"write its axes where the kernel names it, `{each.name}[i,j]`, or give its shape (--shape)",
+                f"write its axes where the kernel names it, `{each.name}[i,j]`, or give its shape (`--shape 2x3`)",
             )
         ranks.append(each.rank)
     return ranks

@@ -128,7 +128,8 @@ def readable_module(
     text = without_comments(source.text)
     readers: list[Reader] = []
     uses: list[Reader] = []
-    for start, end in logical_lines(text):
+    lines = [Span(source, start, end) for start, end in logical_lines(text)]
+    for start, end in ((line.start, line.end) for line in lines):
         tokens: list[Token] | None = None if trace is None else []
         is_use = BEGINS_USE.match(text, start, end) is not None
         (uses if is_use else readers).append(Reader(source, start, end, text, tokens))
@@ -167,9 +168,26 @@ def readable_module(
     kinds = {head.name: kind for _, kind, head in begun if head.name not in components}
     refused += _wired_functions([*definitions, *others], kinds)
     refused += _misused(source, (definitions, others), begun, (*functions, *routines), names)
+    refused = _first_of_blocks(refused, lines)
     for tokens in trace or ():  # the heads of all statements of a block are read first
         tokens.sort()
     return syntax.Module(source, tuple(definitions), functions, routines), refused
+
+
+def _first_of_blocks(refused: list[Error], lines: list[Span]) -> list[Error]:
+    """Errors without those of lines that are indented below a wrong line: they are its body, in another notation."""
+
+    def within(error: Error, line: Span) -> bool:
+        at = error.span
+        return at is not None and at.source is line.source and line.start <= at.start <= line.end
+
+    indent, is_wrong = 0, False
+    for line in lines:
+        if line.column() <= indent or not indent:
+            indent, is_wrong = line.column(), any(within(error, line) for error in refused)
+        elif is_wrong:
+            refused = [error for error in refused if not within(error, line)]
+    return refused
 
 
 def _add_libraries(

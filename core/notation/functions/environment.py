@@ -88,7 +88,10 @@ class DefinitionNames:
         if name in NO_NAMES:
             self.refused.append(reserved(name, span))
         elif known is not None:
-            again = bound_again(name, span, KINDS[known[0].kind], known[0].span, NAME_HELP)
+            help_line = NAME_HELP
+            if known[0].kind in ("input", "value", "declared"):
+                help_line += f"; in a routine `{name} =: ...` sets it, `{name} =- ...` subtracts"
+            again = bound_again(name, span, KINDS[known[0].kind], known[0].span, help_line)
             self.refused.append(again)
         elif name in self.file.taken and self.file.taken[name].source.name == span.source.name:
             again = bound_again(name, span, "a definition", self.file.taken[name], NAME_HELP)

@@ -225,9 +225,11 @@ class _Definition(Terms):
         self._logic(each, len(right.operands))
         if right.operator in ("*", "/") and each.logic is None and not self.in_primitive:
             message = f"`{right.operator}` between two operands of an assignment may contract, or go element by element"
-            help_line = f"say which: {LOGIC_HELP}"
+            left, other = (operand.span.text() for operand in right.operands)
+            dotted = f"`{left} {right.operator}. {other}` goes element by element"
+            help_line = f'{dotted}, `~logic:"@"` behind the operands contracts'
             if right.operator == "/":
-                help_line = 'say which: `~logic:"."` goes element by element'
+                help_line = dotted
             self.refused.append(ModuleError("E0446", message, right.span, help_line))
 
     def _target(self, target: ast.Reference, environment: Environment) -> None:

@@ -65,6 +65,13 @@ PROGRAM = "i~i"
         (("run", "model.i", "--def", "nett", "--load", "m.npz"), "E0808", ""),
         (("run", "softmax.i", "x", "[1,2]"), "E0818", "--def x runs it"),
         (("run", "std", "[1,2]"), "E0401", '`einx.std("[...]")`'),
+        (("grad", "softmax"), "E0508", "`--shape 2x3`"),
+        (("run", "topk", "[1,2]"), "E0401", '`einx.sort("... [c]")`'),
+        (
+            ("run", "(x - x.mean(0)) / x.std(0)", "[[1, 2], [3, 4]]"),
+            "E0106",
+            "then `t7 = (I | 0.5) >> j^.~j t6`, then `ij/j~ij t2 t7`",
+        ),
         (("run", "tensordot", "[1,2]"), "E0401", "`ik*kj~ijk >> +ijk~ij`"),
         (("run", "+ij~i | ij/i~ij", "rand:2x2"), "E0701", "`(I & +ij~i) >> ij/i~ij`"),
         (("run", "+ij~i | >ij~i", "rand:2x2"), "E0701", "`+ij~i & >ij~i`"),

@@ -33,6 +33,7 @@ from ilang.core.ir.functions import (
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.syntax import Conversion
 from ilang.core.notation.functions.annotations import read_shape
+from ilang.core.notation.functions.environment import NAME_HELP
 from ilang.core.source import Source
 from tests.unit.notation.refusal import module
 
@@ -417,6 +418,15 @@ def test_refusals(text: str, code: str, line: int, column: int) -> None:
             "a call gives a tensor to every input, in order: x, n",
         ),
         ('cd f(x) { "c" += x }', "`c =+ x` adds, in a routine"),
+        (
+            "cd f(p; lr) { p =- lr * p.grad }",
+            '`lr *. p.grad` goes element by element, `~logic:"@"` behind the operands contracts',
+        ),
+        ("cd f(p; lr) { p =- p.grad / lr }", "`p.grad /. lr` goes element by element"),
+        (
+            "cd f(p) { p = p - p.grad }",
+            f"{NAME_HELP}; in a routine `p =: ...` sets it, `p =- ...` subtracts",
+        ),
         ("cd f(x) { f(x) =: x }", "a name, `x.grad` or a string is assigned: `c =: f(x)`"),
     ],
 )
@@ -432,6 +442,21 @@ def test_mistakes_are_told_together() -> None:
     error = caught.value
     codes = [error.code, *(each.code for each in error.others)]
     assert codes == ["E0192", "E0193", "E0191", "E0197", "E0197"]
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("cd step(x):\n  y = x + 1\n  for p in params:\n    p -= y\n  return y", ["E0190"]),
+        ("def f(x):\n    y = x @ x\n    return y", ["E0406"]),
+        ("op f(x) =\n  a = 2 * x\n  a + x\nop g(x) = +", ["E0192", "E0191"]),
+        ("a = +ij~i\n  b = \nc = +ij", ["E0108", "E0104"]),
+    ],
+)
+def test_a_body_in_another_notation_is_one_mistake(text: str, codes: list[str]) -> None:
+    with pytest.raises(Error) as caught:
+        module(text)
+    assert [caught.value.code, *(each.code for each in caught.value.others)] == codes
 
 
 def test_long_chains_need_no_recursion() -> None:
