@@ -82,11 +82,13 @@ def environment(threads: int, isa: str = "") -> dict[str, str]:
     """The environment of a process whose systems may use so many threads, and instructions up to a set of ``ISAS``.
 
     The C library of Linux is told to keep freed memory: peers that make a new array for each result would otherwise
-    be timed on what the system needs to find pages for it.
+    be timed on what the system needs to find pages for it. Threads of OpenBLAS are told to wait for 2^22 cycles before
+    they sleep: the contestants after NumPy would otherwise share their cores with them.
     """
     names = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB_MAXIMUM")
     found = dict(os.environ, **{f"{name}_NUM_THREADS": str(threads) for name in names})
     found["JAX_PLATFORMS"] = "cpu"
+    found["OPENBLAS_THREAD_TIMEOUT"] = "22"
     found["GLIBC_TUNABLES"] = ":".join(
         (
             "glibc.malloc.mmap_max=0",

@@ -40,8 +40,8 @@ class Effort:
 
 QUICK_EFFORT = Effort(0.0, 2, 2, 0.0)
 
-QUIET = 0.002
-"""Seconds before a sample on several threads, for the last one's workers to go to sleep."""
+QUIET = 0.015
+"""Seconds before a sample on several threads: those of OpenMP wait for ten milliseconds before they sleep."""
 
 
 def run(
@@ -153,21 +153,21 @@ def timed(
 
 def rounds(calls: Mapping[str, Call], effort: Effort, pause: float) -> dict[str, list[float]]:
     """Samples of every call, in seconds, taken in turns."""
-    repeats = {name: _repeats(call, effort.sample) for name, call in calls.items()}
+    repeats = {name: _repeats(call, effort.sample, pause) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     order, end, rounds = list(calls), perf_counter() + effort.seconds, 0
     while rounds < effort.least or (rounds < effort.most and perf_counter() < end):
         random.shuffle(order)
         for name in order:
-            if pause:
-                sleep(pause)
+            sleep(pause)
             samples[name].append(_sample(calls[name], repeats[name]))
         rounds += 1
     return samples
 
 
-def _repeats(call: Call, seconds: float) -> int:
+def _repeats(call: Call, seconds: float, pause: float) -> int:
     """How many calls make a sample."""
+    sleep(pause)
     one = min(_time(call, 1) for _ in range(2))
     return 1 if seconds <= one else min(10_000, math.ceil(seconds / max(one, 1e-7)))
 
