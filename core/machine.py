@@ -45,7 +45,7 @@ class Tiles:
         tail: an axis whose last tile has idle lanes for more than one of so many elements is joined with the next.
         block: elements of a transposed block, along the operand and along the result.
         short_lanes: of vectors that are worth it in a row that they do not divide, whose last two overlap.
-        gain: elements that a tile takes in the time of one that is read from memory and added.
+        gain: terms that a tile adds in the time of one element that a thread reads.
         threads, terms: of a GPU, threads along each side of a block's tile, and terms of a contraction that a block
             copies at a time.
     """
@@ -148,7 +148,8 @@ class Threads:
     Fields:
         most: threads of a parallel loop; each has its own part of the scratch storage.
         scratch_bytes: scratch storage beyond which there is room for one thread only.
-        enough_work: work that is worth several threads, in elements that one thread adds: some microseconds.
+        enough_work: work that is worth several threads, in elements that one thread reads: eight microseconds, twice
+            what two threads take to begin and to end a loop together.
         levels: marked loops around each other at most.
         most_blocks: blocks of a reduction at most.
         block_work: iterations of such a block at least: enough for a thread to start for.
@@ -412,7 +413,7 @@ CPU = Machine(
         many_lanes=256,
         tail=20,
         block=(32, 64),  # two lines of 64 bytes, and four, of f32
-        gain=16,
+        gain=4,
     ),
     memory=Memory(
         line_bytes=64,
@@ -427,7 +428,7 @@ CPU = Machine(
     threads=Threads(
         most=64,
         scratch_bytes=64 << 20,
-        enough_work=65536,
+        enough_work=2**18,
         levels=3,
         most_blocks=64,
         block_work=131072,
@@ -475,7 +476,7 @@ GPU = Machine(
         many_lanes=1 << 62,
         tail=1,
         block=(32, 32),
-        gain=16,
+        gain=4,
         threads=16,
         terms=16,
     ),
@@ -492,7 +493,7 @@ GPU = Machine(
     threads=Threads(
         most=132 * 1024,
         scratch_bytes=64 << 20,
-        enough_work=65536,
+        enough_work=2**18,
         levels=3,
         most_blocks=264,  # two for each multiprocessor
         block_work=4096,

@@ -10,7 +10,8 @@ declarations costs more to import than all of this module.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import _cffi_backend as backend
@@ -230,12 +231,7 @@ class Compiled:
         if space is not NO_SPACE and len(self.spaces) < MOST_SPACES and len(space) <= LARGEST_KEPT:
             self.spaces.append(space)
 
-    def iterations(self, extents: Sequence[int]) -> int:
-        """The number of iterations of innermost loops of a call, at most; slow ones count more, those of tiles less."""
-        total = 0.0
+    def works(self, extents: Sequence[int]) -> Iterator[float]:
+        """The time of each expression of a call, in elements that a thread reads; ``core/cost.py`` counts it."""
         for weight, nest in self.interface.nests:
-            product = weight
-            for size in nest:
-                product *= extents[size]
-            total += product
-        return int(total)
+            yield weight * prod(extents[size] for size in nest)

@@ -30,18 +30,18 @@ if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first cal
     Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
 
-LONG = 2**22
-"""Iterations from which a call may take so long that somebody wants to stop it.
+LONG = 2**24
+"""The time of a call, in elements that a thread reads, from which somebody may want to stop it.
 
-So many iterations are over before somebody waits where each waits for memory, 50 ns or so; most take far less.
+So many elements are over before somebody waits where each waits for memory, 50 ns or so; most take far less.
 """
 BRIEF = 0.1
 """Seconds of a call of the same extents that a later one need not be stopped: it pays for nothing then.
 
 Another thread costs a few hundredths of a millisecond, and where cores are scarce two waits for one.
 """
-HELD = 2**10
-"""Iterations from which a call in C gives up Python's lock: below, that takes longer than what others wait for."""
+HELD = 2**12
+"""The time from which a call in C gives up Python's lock: below, that takes longer than what others wait for."""
 MOST_SPACE = 2**14
 """Bytes of workspace that a call in C has; ``dispatch.c`` has the same."""
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -59,12 +59,12 @@ class CallPlan:
 
     __slots__ = (
         "_brief_from",
-        "_iterations",
         "_kept",
         "_library",
         "_most",
         "_sizes",
         "_threaded",
+        "_time",
         "_work",
         "compiled",
         "fresh",
@@ -87,10 +87,11 @@ class CallPlan:
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
             raise too_large("the workspace", self._work)
-        self._iterations = compiled.iterations(extents)
-        is_serial = self._iterations < compiled.interface.enough_work
+        works = [*compiled.works(extents)]
+        self._time = sum(works)
+        is_serial = max(works, default=0) < compiled.interface.enough_work
         self._most = 1 if is_serial else min(compiled.interface.threads, CORES)
-        self._brief_from = self._most + 1 if LONG <= self._iterations else 1
+        self._brief_from = self._most + 1 if LONG <= self._time else 1
         self.outputs = tuple(outputs)
         self.names = names
         self.compiled = compiled
@@ -230,7 +231,7 @@ class CallPlan:
         flat = tuple(n for number, shape in forms for n in (number, len(shape), *shape))
         pointers = address(self._library.function), address(self._sizes)
         counts = len(arrays), len(self.outputs)
-        kinds = self._iterations < HELD, self._most == 1
+        kinds = self._time < HELD, self._most == 1
         return bool(table.add(self, *pointers, *counts, *kinds, flat))
 
     def call(
@@ -250,7 +251,7 @@ class CallPlan:
 
     def worth(self) -> int:
         """The threads that are worth it: all cores where a call may take long, else one."""
-        return self._most if LONG <= self._iterations else 1
+        return self._most if LONG <= self._time else 1
 
     def _new_outs(self) -> list[Array]:
         try:

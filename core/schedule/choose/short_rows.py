@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, prod
 
 from ilang.core.calculus.affine import variables_of
-from ilang.core.cost import time_of
+from ilang.core.cost import cycles_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.schedule import Loop, Nest
@@ -128,7 +128,7 @@ def _pays(
         count, rows = prod(lengths), lengths[lanes.last]
         vectors = count // rows * ceil(rows / wide)
         length = lengths[lanes.other] if 0 <= lanes.other else 1
-        time = time_of(node)
+        time = cycles_of(node)
         step = core.ordered[0] if node.acc in (">", "<") else 1 / core.multiply_adds
         along -= vectors * (time + step)
         if node.reduced_axes():

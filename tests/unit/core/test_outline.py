@@ -83,7 +83,7 @@ def test_the_largest_loop_inside_is_weighed() -> None:
     assert strips.estimate.inside.times == tiles.estimate.times
     assert not any(loop.within for loop in strips.estimate.inside.loops)
     assert copies.estimate is not None
-    assert copies.estimate.time == 64
+    assert copies.estimate.time == 128
 
 
 def test_scalars_are_given() -> None:
@@ -99,7 +99,7 @@ def test_functions_are_printed() -> None:
     head, function, shared = pipeline.loops_text(program_of(ROWS)).splitlines()[:3]
     assert head == "parallel for i in 0..n_i"
     assert function == "  as loop0(n_j; in0, out) writing out"
-    assert shared == "  shared by time 3·n_i·n_j"
+    assert shared == "  shared by time 2.5·n_i·n_j"
 
 
 def test_the_pass_stands() -> None:
