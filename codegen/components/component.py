@@ -289,7 +289,6 @@ class Component(DescribedProgram):
         return repr(self.program)
 
     def _repr_html_(self) -> str:
-        """The program, its formulas and the shapes of its inputs and outputs, in a notebook."""
         from ilang.codegen.components.notebook_pages import component_page
 
         return component_page(self)
@@ -300,7 +299,6 @@ class Component(DescribedProgram):
 
 
 def _combined(symbol: str, left: Component, right: Component) -> Component:
-    """Two components combined by an operator."""
     from ilang.core.notation.files.renaming import merged
 
     (first, known), (second, others) = left.program.written(), right.program.written()

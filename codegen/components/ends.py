@@ -62,7 +62,6 @@ def _shaped_alone(program: ComponentProgram, dtypes: Sequence[object] | None) ->
 def _ends(
     names: Sequence[str], dtypes: Sequence[str | None], shaped: Shaped, values: Sequence[int]
 ) -> tuple[End, ...]:
-    """Values of a program as inputs or outputs."""
     ends = []
     for name, dtype, value in zip(names, dtypes, values, strict=True):
         texts = [size_text(shaped.sizes[number]) for number in shaped.tensors[value].dims]

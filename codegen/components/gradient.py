@@ -53,7 +53,6 @@ def _differentiable(program: ComponentProgram) -> ComponentProgram:
 
 
 def _chosen(wrt: object, names: Sequence[str]) -> tuple[int, ...]:
-    """The positions that ``wrt`` means."""
     if wrt is None:
         return tuple(range(len(names)))
     several = wrt if isinstance(wrt, list | tuple) else [wrt]

@@ -90,7 +90,6 @@ def write_html_page(
 
 
 def _file(ending: str) -> str:
-    """The style or the script of the page."""
     return (Path(__file__).parent / f"html_page.{ending}").read_text("utf-8")
 
 
@@ -147,7 +146,6 @@ class _Body:
         return f"{head}{self._attributes(mark)}>{escaped(text)}</button>"
 
     def _attributes(self, mark: LineMark) -> str:
-        """The attributes of something that is of tensors and extents."""
         known: tuple[Container[str], ...] = (self.tensors, self.tensors, self.extents)
         links = [[n for n in names if n in k] for names, k in zip(mark, known, strict=True)]
         words = zip(("gives", "reads", "along"), links, strict=True)
@@ -179,7 +177,6 @@ class _Body:
 
 
 def _pane(name: str, title: str, content: str) -> str:
-    """A part of the page that stands beside others."""
     head = f'<section id="{name}" tabindex="0" aria-label="{title}"><h2>{title}</h2>'
     return f"{head}{content}</section>"
 

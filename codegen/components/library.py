@@ -43,7 +43,6 @@ class Library(dict[str, Component]):
         return [*super().__dir__(), *self, *self._heads()]
 
     def _heads(self) -> list[str]:
-        """The names of tensor functions and routines."""
         module: Module | None = vars(self).get("_module")
         if module is None:  # of a copy that is being made
             return []

@@ -25,7 +25,6 @@ class ComponentExplanation(Explanation):
         return str(self)
 
     def _repr_html_(self) -> str:
-        """The page, in a notebook."""
         component, shapes = self.__dict__["of"]
         rows = [
             (kind, row.name, row.dtype, " × ".join(row.extents) or "scalar")
@@ -62,5 +61,4 @@ def component_page(component: Component) -> str:
 
 
 def _extents(shape: tuple[int | str, ...] | None) -> str:
-    """A shape in words."""
     return "any" if shape is None else " × ".join(map(str, shape)) or "scalar"

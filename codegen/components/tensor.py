@@ -289,7 +289,6 @@ class Program(DescribedProgram):
         return self._solved().program
 
     def _solved(self) -> Routine:
-        """The routine that computes the tensors that were solved."""
         if self._whole is None:
             self._whole = self.routine(*self._tensors)
         return self._whole

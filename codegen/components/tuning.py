@@ -182,12 +182,10 @@ def _nothing() -> None:
 
 
 def _results(answer: Any) -> tuple[Any, ...]:
-    """The results of a call."""
     return answer if isinstance(answer, tuple) else (answer,)
 
 
 def _on_host(array: Any) -> Any:
-    """An array as one of NumPy, wherever it is."""
     return array.get() if hasattr(array, "get") else array
 
 

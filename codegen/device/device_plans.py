@@ -197,7 +197,6 @@ def _reader(array: Any) -> Reader:
 
 
 def _of_device(array: DeviceArray) -> ArrayReading:
-    """An array that ``Device.empty`` made."""
     return ArrayReading((array.device, array.dtype, array.shape), array.address, array.stream)
 
 

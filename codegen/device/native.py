@@ -134,7 +134,6 @@ def _text(pointer: Any) -> str:
 
 
 def _argument(value: Any) -> tuple[Any, Any]:
-    """The C type of an argument, and the argument."""
     if value is None:
         return _POINTER, backend.cast(_POINTER, 0)
     if hasattr(value, "address"):

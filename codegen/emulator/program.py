@@ -57,5 +57,4 @@ def emulated(*, checked: bool = False) -> Device:
 
 
 def _findings_text() -> str:
-    """The findings, for the message of a failure."""
     return "".join(f"; {finding.says()}" for finding in emulator().take_findings()[:3])

@@ -227,7 +227,6 @@ def _session_example(session: EmittedSession, stem: str, prefix: str) -> Iterato
 
 
 def _session_example_head(session: EmittedSession, stem: str) -> str:
-    """The text of that program before its main function."""
     stopped = STOPPED_RANK if session.of_ranks() else STOPPED
     return SESSION_EXAMPLE_HEAD.replace("STEM", stem) + stopped.replace("NAME", session.name)
 

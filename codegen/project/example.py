@@ -73,7 +73,6 @@ def _few(function: ExportedFunction) -> tuple[int, ...]:
 
 
 def _is_small(function: ExportedFunction, extents: Sequence[int]) -> bool:
-    """Whether the arrays of a function have few enough elements."""
     values = (*function.shaped.inputs, *function.shaped.outputs)
     tensors = (function.shaped.tensors[value] for value in values)
     return sum(math.prod(extents[n] for n in each.dims) for each in tensors) <= MOST_ELEMENTS

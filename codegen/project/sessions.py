@@ -287,7 +287,6 @@ class _Export(RunBuilder):
         return self.struct.keep(filled, same, is_written, self.solved.name)
 
     def _fill(self, cell: Stored, tensor: KeptTensor) -> Uniform | Numbers:
-        """The values that a tensor begins with."""
         dtype = NUMPY_TYPES[tensor.dtype]
         if cell in self.constants:
             return _listed(self.constants[cell])

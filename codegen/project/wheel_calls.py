@@ -140,7 +140,6 @@ class Entry:
 
 
 def _extents(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of an input or an output."""
     return tuple(each if isinstance(each, int) else max(0, sizes[each]) for each in port.dims)
 
 

@@ -225,7 +225,6 @@ def _ports(
 
 
 def _extent(shaped: Shaped, number: int) -> str:
-    """An extent in a rule."""
     size = shaped.sizes[number]
     return f"size[{json.dumps(size.name)}]" if size.fixed is None else str(size.fixed)
 
@@ -237,12 +236,10 @@ def _dims(shaped: Shaped, sizes: Sequence[int]) -> tuple[str | int, ...]:
 
 
 def _numpy(dtype: str) -> str:
-    """The name that NumPy has for an element type."""
     return NUMPY_TYPES[dtype].name
 
 
 def _array(dtype: str) -> str:
-    """The type of an array."""
     return f"_NDArray[_np.{'bool_' if dtype == 'bool' else dtype}]"
 
 
@@ -251,7 +248,6 @@ def _shown(dtype: str, dims: Sequence[str | int]) -> str:
 
 
 def _docstring(lines: Sequence[str], indent: int) -> Iterator[str]:
-    """A docstring."""
     first, *others = (line.replace("\\", "\\\\").replace('"', "'") for line in lines)
     margin = " " * indent
     yield f'{margin}"""{first}'

@@ -138,7 +138,6 @@ def _read_header(stream: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str
 
 
 def _array(name: str, entry: Any, data: bytearray) -> Array:
-    """One array, as its entry of the header says."""
     kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
     if kind not in TYPES:
         raise ValueError(f"{name} has elements of type {kind}; types are {', '.join(TYPES)}")

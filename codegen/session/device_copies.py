@@ -124,7 +124,6 @@ class DeviceCopies:
             recording.launch()
 
     def _new(self, array: Array) -> DeviceArray:
-        """Memory on the device for an array."""
         return self._device.empty(array.shape, array.dtype, self._stream)
 
     def _fetch(self, copy: _Copy) -> None:

@@ -70,7 +70,6 @@ class DefinitionExplanation:
         return "\n\n".join((*self.blocks(), str(self.program)))
 
     def _repr_html_(self) -> str:
-        """The page, in a notebook."""
         from ilang.codegen.components.notebook_pages import notebook_page
         from ilang.core.markup import preformatted
 
@@ -146,7 +145,6 @@ class Function:
     def _called(
         self, arrays: tuple[Any, ...], named: Mapping[str, Any], config: Config, target: str
     ) -> Any:
-        """The results of a call."""
         check_target(target)
         if config is not None:
             check_named("configuration values", config, "E0750", CONFIG_EXAMPLE)

@@ -336,7 +336,6 @@ class Session:
         vars(self).update(known)
 
     def _fixed(self, cell: Stored) -> Array:
-        """The array of configuration, or of a constant."""
         return self.config.arrays[cell.name] if cell.kind == "setting" else self._constants[cell]
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -496,7 +495,6 @@ def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str,
 
 
 def _clear(state: Arrays) -> None:
-    """State begins with zeros."""
     for path, tensor in state.tensors.items():
         with fitting(f"the values of {path}", tensor.space()):
             state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))

@@ -275,7 +275,6 @@ class BoundRun:
 
 
 def _form(each: KeptTensor) -> tuple[tuple[int, ...], Any]:
-    """The shape and the type of the array of a tensor."""
     return each.dims, np.dtype(NUMPY_TYPES[each.dtype])
 
 

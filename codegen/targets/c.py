@@ -99,7 +99,6 @@ def emit_source(
 
 
 def _includes(lines: Iterable[str]) -> list[str]:
-    """The lines that include the headers of C that a text needs."""
     text = "\n".join(lines)
     return [include for include, names in INCLUDES.items() if re.search(names, text)]
 
@@ -403,7 +402,6 @@ class _Emission:
 
 
 def _tile_text(tile: Tile, functions: KernelFunctions) -> TileText:
-    """The text of a tile in registers, in the kernel of some functions."""
     from ilang.codegen.targets.c_tile import TileText
 
     return TileText(functions.program, functions.kernel, tile, functions.spelling)

@@ -121,13 +121,11 @@ class SessionText:
         yield from status_declarations(self.name, self.statuses)
 
     def _declaration(self, part: str) -> Iterator[str]:
-        """The declaration of a function, with its comment."""
         yield from self._comment(part)
         yield f"{self._signature(part)};"
         yield ""
 
     def _comment(self, part: str) -> Iterator[str]:
-        """The comment of a function in the header."""
         yield f"/* {self.comments[part]} */"
 
     def example(self) -> Iterator[str]:
@@ -145,7 +143,6 @@ class SessionText:
         return words if len(words) <= 12 else [*words[:11], "..."]
 
     def _signature(self, part: str) -> str:
-        """The declaration of a function of a session, without the semicolon."""
         session = self.session
         words = [f"{'const ' if part == 'save' else ''}{self.struct.name} *model"]
         if part == "init":
@@ -209,7 +206,6 @@ class SessionText:
         yield ""
 
     def _fill(self, each: KeptTensor) -> str:
-        """The statement that gives an array its first values."""
         fill, dtype = each.fill, each.dtype
         words: dict[str, object] = {
             "place": f"model->{each.name}",
@@ -306,7 +302,6 @@ class SessionText:
         return stage.function.name(), [*words, work]
 
     def _argument(self, name: str) -> str:
-        """The argument for an array in the function of a run."""
         session = self.session
         each = next((each for each in session.kept if each.name == name), None)
         if each is None:
@@ -315,7 +310,6 @@ class SessionText:
         return self._kept(each)
 
     def _kept(self, each: KeptTensor) -> str:
-        """The argument for a tensor that is kept."""
         return (
             _table(self.struct, each)
             if each.is_table()
@@ -323,7 +317,6 @@ class SessionText:
         )
 
     def _summed(self, each: RankSum) -> list[str]:
-        """The arguments of a sum over ranks."""
         parts, letter = f"model->{each.parts[0]}", f"'{LETTERS[each.dtype]}'"
         words = [parts, str(elements_of(self.session, each)), letter]
         if not each.others:
@@ -341,13 +334,11 @@ class SessionText:
             yield self._argument(target), self._argument(source), size
 
     def _file(self, part: str) -> Iterator[str]:
-        """The statements that write, or read, a file."""
         yield from entries(self.session, part)
         yield f"{INDENT}return {moving(self.session, part)};"
 
 
 def _struct(struct: Struct, memory: str) -> Iterator[str]:
-    """The struct."""
     name = struct.name
     yield f"/* {name}: its tensors, which are in {memory} */"
     yield f"typedef struct {name} {{"
@@ -386,7 +377,6 @@ def _tables(struct: Struct) -> Iterator[str]:
 
 
 def _table(struct: Struct, each: KeptTensor) -> str:
-    """The name of the numbers of a tensor."""
     return f"{struct.name}_values_of_{each.name}"
 
 

@@ -222,5 +222,4 @@ class _Caller:
 
 
 def _parts(count: int, each: int) -> int:
-    """The number of parts of so many."""
     return -(-count // each)

@@ -40,7 +40,6 @@ def least_expressions(
 
 
 def _called(node: object) -> str | None:
-    """The name of the definition that a node calls."""
     if isinstance(node, ast.Called) and isinstance(node.component, ast.Reference):
         return node.component.name
     return None

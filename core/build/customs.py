@@ -120,7 +120,6 @@ class _Slots:
         self.frame.names[name] = value
 
     def _assign(self, each: ast.Assigned) -> None:
-        """One assignment to a slot, under the logic of the operation."""
         if not isinstance(each.target, ast.Reference):
             raise MeaningError(
                 "E0277",
@@ -145,7 +144,6 @@ class _Slots:
         self._keep(name, self.build.pointwise(scalar, [before, comes], each.span))
 
     def _right(self, each: ast.Assigned, target: str) -> Tensor:
-        """The tensor on the right side of an assignment to a slot."""
         right = each.right
         if not isinstance(right, ast.Single):
             return self.build.tensor(self.frame, right)

@@ -460,7 +460,6 @@ def _repeated(build: Functions, frame: Evaluation, term: ast.Repeated) -> Tensor
 
 
 def _primitive(build: Functions, frame: Evaluation, name: str, term: ast.Called) -> Tensor:
-    """The tensor that a call of a primitive gives."""
     takes_all = name in ELEMENTWISE or name in ALONG
     given = build.arguments(frame, term.arguments) if takes_all else []
     if name in ALONG and len(given) == 1:
@@ -495,7 +494,6 @@ def tensor_of(meaning: Meaning, span: Span) -> Tensor:
 
 
 def _scheduled(value: Tensor, schedule: Schedule) -> Tensor:
-    """An operation with a schedule."""
     if isinstance(value, Computed):
         return replace(value, schedule=schedule)
     message = "a schedule is that of an operation, and this is none"
@@ -503,7 +501,6 @@ def _scheduled(value: Tensor, schedule: Schedule) -> Tensor:
 
 
 def _unary(build: Functions, term: ast.Unary, operand: Tensor) -> Tensor:
-    """The result of an operator with one operand."""
     if term.operator == "-" and isinstance(operand, NumberTensor):
         return NumberTensor(minus(operand.value), term.span)
     scalar = UNARY[term.operator]
@@ -511,7 +508,6 @@ def _unary(build: Functions, term: ast.Unary, operand: Tensor) -> Tensor:
 
 
 def _only(outputs: Sequence[Tensor], span: Span) -> Tensor:
-    """The one output of a call."""
     if len(outputs) != 1:
         message = f"a call in an expression has one output, and this one has {len(outputs)}"
         raise MeaningError("E0443", message, span, "define one that gives this output alone")

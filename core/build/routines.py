@@ -237,7 +237,6 @@ class Routines(Functions):
     # -- assignments -------------------------------------------------------------------------------------------------
 
     def _assign(self, frame: Evaluation, each: ast.Assigned) -> None:
-        """``LHS ASGN RHS``."""
         cell = self._target(frame, each.target)
         if is_sum_over_ranks(each):
             merged = self._merged(cell, whole=True, span=each.span)
@@ -284,7 +283,6 @@ class Routines(Functions):
         return value
 
     def _right(self, frame: Evaluation, each: ast.Assigned) -> tuple[Tensor, Logic]:
-        """The tensor on the right side of an assignment, and how its axes meet."""
         right = each.right
         logic = logic_of(each.logic)
         if not isinstance(right, ast.Single):

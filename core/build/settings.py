@@ -266,7 +266,6 @@ def _plain(number: float) -> Figure:
 
 
 def _applied(operator: str, values: Sequence[object], span: Span) -> Figure:
-    """Arithmetic of numbers that are known when a program is built."""
     numbers = [value for value in values if isinstance(value, int | float)]
     if len(numbers) != len(values):
         raise MeaningError(

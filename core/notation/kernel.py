@@ -312,7 +312,6 @@ class _KernelReader(Symbols):
         return self._short(Apply("neg", (scalar,)), names) if minus % 2 else scalar
 
     def _named(self, name: str, span: Span, names: Mapping[str, int]) -> Scalar:
-        """An input, or a function of operands."""
         if not self.take("("):
             if name not in names:
                 raise _unknown_input(name, names, span)

@@ -97,7 +97,6 @@ def _limited(wires: Wires) -> Wires:
 
 
 def _leaf(tree: syntax.Tree) -> Wires:
-    """The wires of a tree without parts."""
     match tree:
         case syntax.Expression():
             takes: Ranks = tuple(len(pattern.indices) for pattern in tree.inputs())

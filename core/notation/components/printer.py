@@ -101,7 +101,6 @@ def _applied(component: syntax.Tree) -> list[syntax.Tree | str]:
 
 
 def _listed(arguments: Sequence[syntax.Tree]) -> list[syntax.Tree | str]:
-    """Arguments, or outputs of a block, with commas between them."""
     parts = [part for argument in arguments for part in (argument, ", ")]
     return parts[:-1]
 

@@ -157,7 +157,6 @@ class _Greedy:
             self.sharing.setdefault(axis, {})[axes] = None
 
     def _take(self, axes: Axes) -> int:
-        """Remove the first tensor of some axes."""
         numbers = self.numbers[axes]
         number = numbers.popleft()
         for axis in axes:
@@ -239,7 +238,6 @@ def _path_of(split: Mapping[int, int], whole: int, count: int) -> Path:
 
 
 def _remove(items: list[T], places: Iterable[int]) -> None:
-    """Remove the items at some positions."""
     for place in sorted(set(places), reverse=True):
         del items[place]
 
@@ -288,7 +286,6 @@ def _step(spec: Spec, operands: tuple[ShapeSpec, ...], result: ShapeSpec) -> Spe
 
 
 def _spelled(shape: ShapeSpec) -> str:
-    """A shape as NumPy writes it."""
     row = output_row(shape)
     sides = ["".join(_letter(axis) for axis in axes) for axes in (row.leading, row.trailing)]
     return ("..." if row.variable is not None else "").join(sides)

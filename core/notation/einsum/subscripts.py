@@ -115,7 +115,6 @@ def _implicit(operands: list[ShapeSpec], span: Span) -> ShapeSpec:
 
 
 def _without_dots(shape: ShapeSpec) -> ShapeSpec:
-    """A shape whose ellipsis stands for no axes."""
     empty = SpecRow((), None, ())
     return ShapeSpec((empty, empty, SpecRow((), None, shape.axes())), shape.span)
 

@@ -98,7 +98,6 @@ def complete(
 def _miscounted(
     op: EinxOp, takes: str, inputs: Expressions, span: Span, help_line: str
 ) -> MeaningError:
-    """An operation of another number of tensors."""
     counted_inputs = counted(len(inputs), "expression")
     verb = "is" if len(inputs) == 1 else "are"
     message = f"{op.name} takes {takes}, and there {verb} {counted_inputs} before `->`"
@@ -230,8 +229,6 @@ def _only_marked(item: Item) -> tuple[Item, ...]:
 
 
 def _unmarked(expression: Expression) -> Expression:
-    """An expression without its brackets."""
-
     def bare(item: Item) -> tuple[Item, ...] | None:
         if not isinstance(item, Bracket):
             return None

@@ -39,7 +39,6 @@ def named_pieces(text: str, hidden: Collection[str] = ()) -> dict[str, Definitio
 
 @cache
 def _pieces() -> dict[str, Definition]:
-    """Every component of the library of named pieces."""
     module = read_module(Source(f"{STD}.i", text_of_kind(STD, wired=True)), None)
     return {each.name: each for each in module.definitions}
 

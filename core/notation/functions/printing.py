@@ -78,7 +78,6 @@ def _level(term: ast.Term) -> int:
 
 
 def _pieces(term: ast.Term) -> list[Piece]:
-    """The text of one node, with what is below it."""
     match term:
         case ast.Unary():
             return _unary(term)

@@ -168,7 +168,6 @@ class Terms:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def _called(self, term: ast.Called, due: Due) -> list[Due]:
-        """Note what is wrong with a call; give its arguments, and its settings."""
         component = term.component
         name = component.name if isinstance(component, ast.Reference) else ""
         if due.wanted and name != "dim":

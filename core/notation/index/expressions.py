@@ -60,7 +60,6 @@ def read_expression(reader: Reader) -> syntax.Expression:
 
 
 def _form(e: syntax.Expression) -> ScheduleTarget:
-    """The form that a schedule of an expression must fit."""
     from ilang.core.notation.index.schedule_rules import ScheduleTarget
 
     kept, leaves, looked = e.output.letters(), e.leaves(), e.looked_up()
@@ -99,7 +98,6 @@ def _take_operator(reader: Reader, is_prefix: bool = False) -> str:
 
 
 def _read_operand(reader: Reader) -> syntax.Operand:
-    """The operand at the cursor: a pattern, a position, or one looked up in the other."""
     leaf = _read_leaf(reader)
     if reader.skip() != "@":
         return leaf
@@ -117,7 +115,6 @@ def _read_operand(reader: Reader) -> syntax.Operand:
 
 
 def _read_leaf(reader: Reader) -> syntax.Leaf:
-    """The pattern, the position or the extent at the cursor."""
     c = reader.skip()
     if c == ":":
         return _read_extent(reader)
