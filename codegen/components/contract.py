@@ -3,13 +3,14 @@
 The call has more than the component of a specification: ranks are there, so each ``...`` may stand for other axes of
 each operand, aligned at the right; extents are there, so one of 1 repeats along what another operand has, and the order
 of contraction is that of fewest multiplications; element types are joined as NumPy joins them; and what only arranges
-the elements of one array is a view of it (``arrangement.py``).
+the elements of one array is a view of it, as NumPy's is.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
@@ -29,7 +30,6 @@ from ilang.codegen.call.arguments import (
 from ilang.codegen.call.dispatch import LIKE, CallPlans
 from ilang.codegen.call.target import DEVICES, check_target
 from ilang.codegen.call.threads import THREADS
-from ilang.codegen.components.arrangement import arrangement
 from ilang.codegen.components.component import Component
 from ilang.codegen.components.program import WrittenProgram
 from ilang.codegen.frameworks.foreign import library_of
@@ -540,3 +540,44 @@ def _at_zero(term: ShapeSpec, shape: tuple[int, ...], short: set[str]) -> ShapeS
     )
     empty = SpecRow((), None, ())
     return ShapeSpec((empty, empty, SpecRow((), None, axes)), term.span)
+
+
+def arrangement(
+    axes: Sequence[str], result: Sequence[str], shape: Sequence[int]
+) -> Callable[[Array], Array] | None:
+    """The function that views an array as a result; None where that takes sums, or no array has such axes.
+
+    Args:
+        axes: the names of the dimensions of the array; equal names run together.
+        result: those of the result, each once.
+        shape: of the array.
+    """
+    extents = set(zip(axes, shape, strict=True))
+    if set(axes) != set(result) or len(extents) != len(result):
+        return None
+    left, diagonals = list(axes), []
+    for name in result:
+        while 1 < left.count(name):
+            one = left.index(name)
+            other = left.index(name, one + 1)
+            diagonals.append((one, other))
+            left = [*left[:one], *left[one + 1 : other], *left[other + 1 :], name]
+    return partial(_arranged, diagonals, [left.index(name) for name in result])
+
+
+def _arranged(diagonals: Sequence[tuple[int, int]], order: Sequence[int], array: Array) -> Array:
+    """The view of an array; a number where it has rank 0.
+
+    Args:
+        diagonals: pairs of dimensions of what is left, which go; the position along both is the last one then.
+        order: for each dimension of the result, that of what is left.
+        array: any.
+    """
+    view = array
+    for one, other in diagonals:
+        view = view.diagonal(axis1=one, axis2=other)
+    view = view.transpose(order)
+    if diagonals and array.flags.writeable:
+        with suppress(ValueError):  # the memory has become read-only under the array
+            view.flags.writeable = True
+    return view if order else view[()]

@@ -10,6 +10,7 @@ replaced: its own are known by a line in their head; and those that were edited 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -22,8 +23,6 @@ from ilang.codegen.project.comments import MARK, formula_comment, header_comment
 from ilang.codegen.project.example import function_example, session_example
 from ilang.codegen.project.exported_names import c_name, exported_name
 from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
-from ilang.codegen.project.readme import readme
-from ilang.codegen.project.seal import is_edited, sealed
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.system.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
@@ -494,3 +493,73 @@ def _replace(folder: Path, out: Path, names: Sequence[str]) -> None:
                 else:
                     (out / name).unlink(missing_ok=True)
         raise
+
+
+SEAL = "Hash of the lines above, by which `i build` knows its own text:"
+
+
+def sealed(name: str, text: str) -> str:
+    """The text of a file with its last line, a comment of the language that the name of the file tells.
+
+    After ``int f(void);`` in ``model.h`` stands ``/* Hash of the lines above, ...: 9c7c... */``.
+    """
+    says = f"{SEAL} {_hash(text)}"
+    if name.endswith((".c", ".cu", ".h")):
+        return f"{text}/* {says} */\n"
+    return f"{text}\n<!-- {says} -->\n" if name.endswith(".md") else f"{text}# {says}\n"
+
+
+def is_edited(text: str) -> bool:
+    """Whether a text is not what its hash is of; ends of lines may be those of another system.
+
+    A text without a hash is that of an earlier version, of which nothing is known.
+    """
+    lines = text.replace("\r\n", "\n")
+    above, _, last = lines.removesuffix("\n").rpartition("\n")
+    return SEAL in lines and f"{SEAL} {_hash(above)}" not in last
+
+
+def _hash(text: str) -> str:
+    """16 hexadecimal digits; empty lines at the end of a text do not count."""
+    return hashlib.sha256(text.rstrip("\n").encode()).hexdigest()[:16]
+
+
+def readme(functions: Sequence[str], sessions: Sequence[str], stem: str) -> str:
+    """The text: what there is, how it is compiled, how it is called; of the names of functions and sessions."""
+    names = [*functions, *sessions]
+    text = README + (OF_SESSIONS if sessions else "")
+    return text.replace("STEM", stem).replace("FUNCTIONS", "\n".join(f"- `{n}`" for n in names))
+
+
+README = """\
+# STEM
+
+A library of functions on arrays, written by `i build`.
+
+FUNCTIONS
+
+`STEM.h` says what each takes and gives, `STEM.c` what it computes and how; what that calls is in `STEM_support.h`.
+It is C99, and needs no other library than C's:
+
+```sh
+make                  # libSTEM.a and libSTEM.so; each call takes the instructions that the processor has
+make OPENMP=1         # the same, which uses several cores
+make test             # compares every function with stored results
+make example          # calls the first function
+make install PREFIX=/usr/local
+```
+
+CMake has the same: `cmake -B build && cmake --build build`, with `-DOPENMP=ON`; `add_subdirectory` gives the target
+`STEM`.
+Once installed, `pkg-config --cflags --libs STEM` gives the flags.
+
+Arrays are row-major and contiguous.
+A function allocates nothing: its workspace is the caller's, and `NAME_work` says how many bytes.
+A status of 0 is success; `NAME_status` says what others mean.
+"""
+
+OF_SESSIONS = """\
+
+What lasts from run to run is in memory that the caller gives `NAME_init`, as much as `NAME_bytes` says.
+`NAME_run` is one run; `NAME_save` and `NAME_load` write and read a file of safetensors.
+"""

@@ -12,11 +12,11 @@ import numpy as np
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.exported_names import exported_name, renamed_words
-from ilang.codegen.project.structs import StructMember, groups
 from ilang.codegen.session.function import Function
 from ilang.codegen.session.initial import initial
 from ilang.codegen.session.model import DEFAULTS, Model, Options, rows_of
 from ilang.codegen.session.philox import hashed
+from ilang.codegen.session.sharing import matched
 from ilang.codegen.session.solved import SolvedDefinition
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.session import (
@@ -317,3 +317,50 @@ def _lowered(stage: RunStage, machine: Machine) -> Stage:
             tensors[value] = replace(tensors[value], name=name)
     shaped = replace(shaped, tensors=tuple(tensors))
     return Stage(stage, ExportedFunction(shaped, lower(shaped, machine)))
+
+
+StructMember = tuple[SolvedDefinition, Mapping[str, str]]
+"""A definition in a struct, and its parameters by path, each with its path in the session that begins the struct."""
+
+
+def groups(definitions: Sequence[SolvedDefinition]) -> list[list[StructMember]]:
+    """Definitions by struct, in each first the one that begins it.
+
+    The first one has all parameters of the others; of several that do, it is the one that changes most of them.
+    Parameters are the same if their paths are equal after one common prefix, as in ``session(…, parameters=s)``, and
+    the text has them in one place; then their shapes and types have to be equal, too.
+    """
+    by_size = sorted(definitions, key=_keeps, reverse=True)
+    grouped: list[list[StructMember]] = []
+    for each in by_size:
+        for group in grouped:
+            paths = _paths(each, group[0][0])
+            if paths:
+                group.append((each, paths))
+                break
+        else:
+            grouped.append([(each, {path: path for path in _parameters(each)})])
+    return grouped
+
+
+def _keeps(one: SolvedDefinition) -> tuple[int, int]:
+    """The number of parameters of a definition, and of those that a run of it changes."""
+    return len(_parameters(one)), sum(each.role == "parameter" for each in one.results)
+
+
+def _paths(member: SolvedDefinition, host: SolvedDefinition) -> Mapping[str, str] | None:
+    """The parameters of a definition by path, with their paths in another; None if that does not have all of them."""
+    wanted, given = _parameters(member), _parameters(host)
+    try:
+        paths = matched(list(wanted), list(given))
+    except DataError:
+        return None
+    return paths if all(wanted[path] == given[other] for path, other in paths.items()) else None
+
+
+def _parameters(one: SolvedDefinition) -> dict[str, object]:
+    """Keys that are equal for equal parameters, by path: the place in the text, the shape, the type."""
+    return {
+        tensor.path: (cell.span.source.text, cell.span.start, tensor.shape.memory(), tensor.dtype)
+        for cell, tensor in one.cells("parameter")
+    }

@@ -17,7 +17,6 @@ from ilang.core.build.emission import Emission
 from ilang.core.build.flow import feeding
 from ilang.core.build.functions import Functions, tensor_of
 from ilang.core.build.gradients import UNKNOWN, Gradients
-from ilang.core.build.logics import drops, has_places, logic_of
 from ilang.core.build.merging import RANKS, Merges, is_sum_over_ranks
 from ilang.core.build.settings import Evaluation, Meaning
 from ilang.core.build.values import Computed, Custom, NumberTensor, Owner, Stored, Tensor, name_of
@@ -27,6 +26,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Logic
 from ilang.core.ir.primitives import FOLDS, joined
 from ilang.core.ir.scalar import Apply, Constant, Operand
+from ilang.core.ir.spec import Fixed, Spec, Window, names_of
 from ilang.core.record import record
 from ilang.core.source import Span
 
@@ -403,3 +403,36 @@ def expressions(statements: Sequence[ast.Statement]) -> tuple[object, ...]:
         elif isinstance(each, ast.NameBinding):
             expressions_below.append(each.term)
     return tuple(expressions_below)
+
+
+def logic_of(logic: ast.Logic | None) -> Logic:
+    """The logic of an assignment; element by element where nothing is written."""
+    if logic is None or logic.kind == ".":
+        return "pointwise"
+    if logic.kind == "@":
+        return "compose"
+    if logic.kind == "T":
+        return "transpose"
+    assert logic.spec is not None
+    return logic.spec
+
+
+def drops(logic: Logic) -> bool:
+    """Whether a logic has axes that its result lacks."""
+    match logic:
+        case "compose":
+            return True
+        case Spec():
+            used = set[str]().union(*(shape.names() for shape in logic.operands))
+            return bool(used - logic.result.names())
+        case _:
+            return False
+
+
+def has_places(logic: Logic) -> bool:
+    """Whether a logic may leave elements of its result unwritten: a fixed position, a diagonal, a window."""
+    if not isinstance(logic, Spec):
+        return False
+    axes = logic.result.axes()
+    names = [n for axis in axes for n in names_of(axis)]
+    return len(set(names)) < len(names) or any(isinstance(a, Fixed | Window) for a in axes)
