@@ -7,7 +7,7 @@ some expressions together gives. There is no global state.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,14 @@ from ilang.core.ir.scalar import Apply, Operand, Scalar
 
 if TYPE_CHECKING:
     from ilang.codegen.call.arguments import Array
+
+
+def _operator(primitive: str) -> tuple[Callable[[Tensor, object], Tensor], ...]:
+    """The method of an operator, and that for a tensor on its right side."""
+    return (
+        lambda self, other: pointwise(primitive, self, other),
+        lambda self, other: pointwise(primitive, other, self),
+    )
 
 
 class Tensor(TensorExpression):
@@ -58,29 +66,10 @@ class Tensor(TensorExpression):
         """
         return solve(self).value(self, target=target)
 
-    def __add__(self, other: object) -> Tensor:
-        return pointwise("add", self, other)
-
-    def __radd__(self, other: object) -> Tensor:
-        return pointwise("add", other, self)
-
-    def __sub__(self, other: object) -> Tensor:
-        return pointwise("sub", self, other)
-
-    def __rsub__(self, other: object) -> Tensor:
-        return pointwise("sub", other, self)
-
-    def __mul__(self, other: object) -> Tensor:
-        return pointwise("mul", self, other)
-
-    def __rmul__(self, other: object) -> Tensor:
-        return pointwise("mul", other, self)
-
-    def __truediv__(self, other: object) -> Tensor:
-        return pointwise("div", self, other)
-
-    def __rtruediv__(self, other: object) -> Tensor:
-        return pointwise("div", other, self)
+    __add__, __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("sub")
+    __mul__, __rmul__ = _operator("mul")
+    __truediv__, __rtruediv__ = _operator("div")
 
     def __pow__(self, other: object) -> Tensor:
         return pointwise("pow", self, other)
