@@ -157,14 +157,12 @@ class TypedDefinition:
         return {cell: types.get(self.number[cell]) or self.dtype for cell in cells}
 
     def _dtypes(self, state: Mapping[Stored, T]) -> list[str | T]:
-        """The type of each input, where state has these."""
         dtypes: list[str | T] = [self.dtype] * len(self.built.graph.inputs)
         for cell, number in self.built.inputs:
             dtypes[number] = state[cell] if cell in state else self.type_of(cell)
         return dtypes
 
     def _shaped(self, state: Mapping[Stored, str]) -> Shaped:
-        """The typed graph where state has these types."""
         outputs = [each.number for each in self.results]
         try:
             return pipeline.tensors_shaped(self.solved, self._dtypes(state), outputs)

@@ -77,7 +77,6 @@ SPECIAL: dict[str, Callable[..., Any]] = {
 
 
 def _meaning(primitive: Primitive) -> Callable[..., Any]:
-    """A primitive as a function of arrays."""
     if primitive.expansion is not None:
         return partial(primitive.expansion, lambda name, *arrays: MEANING[name](*arrays))
     return SPECIAL.get(primitive.name) or getattr(np, primitive.notation.numpy)
@@ -193,7 +192,6 @@ def _assign(
     extents: Sequence[int],
     types: dict[str, np.dtype[Any]],
 ) -> Array:
-    """The array that an assignment gives, computed over its whole domain at once."""
     domain = tuple(extents[size] for size in node.sizes)
     if 0 in domain:  # before the positions along its other axes take memory
         return _of_nothing(node, values, dims, types)
@@ -289,7 +287,6 @@ class _Indices:
 
 
 def _along(axis: int, extent: int, rank: int) -> Array:
-    """The positions 0..extent along one axis of the domain."""
     return np.arange(extent).reshape([-1 if n == axis else 1 for n in range(rank)])
 
 
@@ -352,7 +349,6 @@ def _fold(node: Assignment, full: Array, counted: Array, types: dict[str, np.dty
 
 
 def _arranged(node: Assignment, full: Array) -> Array:
-    """The kept axes in the order of the target."""
     kept = node.output_axes()
     index = [slice(None) if axis in kept else 0 for axis in range(full.ndim)]
     present = [axis for axis in range(full.ndim) if axis in kept]

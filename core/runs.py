@@ -93,7 +93,6 @@ class RunBuilder:
         return Run(stages if written else (), tuple(kept), *named, tensors)
 
     def _read(self) -> Iterator[tuple[Stored, KeptTensor]]:
-        """The tensors that runs read, in the order of evaluation."""
         definition = self.definition
         written = {(result.role, result.path) for result in definition.results}
         settings = definition.built.settings.values()
@@ -109,7 +108,6 @@ class RunBuilder:
                 yield cell, named
 
     def _left(self) -> Iterator[KeptTensor]:
-        """The tensors that runs leave to be read."""
         results = zip(self.definition.results, self.shaped.outputs, strict=True)
         for result, value in results:
             if result.role in ("gradient", "kept"):

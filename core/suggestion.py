@@ -21,7 +21,6 @@ class Guesses:
     """The likely meanings of the unknown names of one text, as long as these are few."""
 
     def __init__(self) -> None:
-        """None yet."""
         self.count = 0
 
     def did_you_mean(

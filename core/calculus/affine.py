@@ -58,15 +58,12 @@ class Affine:
         )
 
     def __sub__(self, other: Affine | int) -> Affine:
-        """The difference."""
         return self + -other
 
     def __neg__(self) -> Affine:
-        """Minus the expression."""
         return self * -1
 
     def __mul__(self, factor: int) -> Affine:
-        """The product with a number."""
         if factor == 1:
             return self
         if factor == 0:

@@ -110,7 +110,6 @@ def _copies(after: ir.If, into: TileTarget) -> bool:
 
 
 def _tile(program: ir.Program, tile: Tile, demand: Demand) -> None:
-    """Verify that vector registers can hold a micro-kernel."""
     if tile.number is None:
         demand(tile.fill is None, "a tile that fills a copy is in registers")
         return

@@ -70,7 +70,6 @@ def verify_ordered(program: ir.Program, before: ir.Program | None = None) -> Non
 
 
 def _bytes(program: ir.Program, buffer: ir.Buffer) -> int:
-    """The bytes of a buffer in the memory of a block."""
     if buffer.space != "shared":
         return 0
     return BYTES[buffer.dtype] * prod(program.sizes[size].fixed or 0 for size in buffer.dims)

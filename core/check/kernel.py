@@ -45,8 +45,6 @@ def verify(program: ir.Program, before: ir.Program | None = None) -> None:
 
 
 def _calls(program: ir.Program) -> None:
-    """Check what kernels are called on: buffers that differ from their own in their names alone."""
-
     def demand(holds: bool, invariant: str) -> None:
         if not holds:
             raise InternalError("E9905", f"calls of {program.name}: {invariant}")
@@ -151,7 +149,6 @@ class _Verifier:
         del self.sizes[s.variable]
 
     def _define(self, s: ir.Define) -> None:
-        """Check a variable that gets its first value."""
         self._scalar(s.value)
         self.demand(s.variable not in self.defined, "a variable is defined once")
         fits = not self.kernel.locals[s.variable].wrapping or s.dtype in INTEGERS
@@ -159,7 +156,6 @@ class _Verifier:
         self.defined.add(s.variable)
 
     def _change(self, s: ir.Change) -> None:
-        """Check a variable that gets another value."""
         self._scalar(s.value)
         self.demand(s.variable in self.defined, "a variable is defined before it changes")
         added = not self.kernel.locals[s.variable].wrapping or _adds_to(s)
@@ -169,7 +165,6 @@ class _Verifier:
         self.demand(kept, "what is ordered becomes the larger, or the smaller, of two")
 
     def _store(self, s: ir.Store) -> None:
-        """Check what is written, and where."""
         self._scalar(s.value)
         self._index(s.buffer, s.index)
         buffer = self.program.buffers[s.buffer]
@@ -189,7 +184,6 @@ class _Verifier:
             self.demand(added or not again, "what wraps is added to, or multiplied")
 
     def _opened(self, loops: tuple[ir.For, ...], body: ir.Block) -> None:
-        """Check a block inside loops that have no bodies of their own."""
         if loops:
             self.demand(loops[0].variable not in self.sizes, "a loop variable is opened once")
             self.sizes[loops[0].variable] = loops[0].size

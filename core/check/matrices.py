@@ -23,8 +23,6 @@ def verify(program: ir.Program, kernel: ir.Kernel, demand: Demand) -> None:
 
 
 class _MatrixVerifier:
-    """One kernel of a program."""
-
     def __init__(
         self, program: ir.Program, kernel: ir.Kernel, device: DeviceLimits, demand: Demand
     ) -> None:

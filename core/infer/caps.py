@@ -27,7 +27,6 @@ class Caps:
     """The caps of row variables at one moment, each computed once."""
 
     def __init__(self, dims: Dims, rows: RowVars) -> None:
-        """Nothing computed yet."""
         self.dims = dims
         self.rows = rows
         self.known: dict[int, Cap | None] = {}

@@ -28,7 +28,6 @@ class Compositions:
     """The compositions of one run of the solver, and the products that are known."""
 
     def __init__(self, dims: Dims) -> None:
-        """None yet."""
         self.dims = dims
         self.every: dict[Composed, None] = {}
         self._products: dict[Factors, Known] = {}
@@ -71,7 +70,6 @@ class Compositions:
                 raise conflicts.unknown_parts(names, c)
 
     def _whole(self, c: Composed, whole: Dim, parts: Sequence[Known]) -> None:
-        """All parts are known: the axis has their product."""
         number, symbols = _factors(parts)
         if not symbols:
             if isinstance(whole, Known) and isinstance(whole.size, int) and whole.size != number:
@@ -112,7 +110,6 @@ class Compositions:
         self.dims.equal(part, rest, c.origin)
 
     def _computed(self, derived: Derived) -> Known:
-        """A new axis of run-time size."""
         known = self.dims.values.at_run_time(derived.origin)
         self.dims.run_time.derived.append((known, derived))
         return known
@@ -142,7 +139,6 @@ def _unknown(whole: Dim, parts: Sequence[Dim]) -> list[int]:
 
 
 def _factors(parts: Sequence[Known]) -> Factors:
-    """The product of some axes."""
     number = prod(part.size for part in parts if isinstance(part.size, int))
     return number, tuple(sorted(_symbols(parts)))
 

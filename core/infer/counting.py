@@ -121,7 +121,6 @@ class LengthEquations:
     def _count(
         self, variable: Variable, length: int, because: str, *, assumed: bool = False
     ) -> None:
-        """Take down what a row variable stands for."""
         span = self.graph.nodes[variable[0]].span
         self.counted[variable] = Counted(variable_says(variable[1]), length, because, assumed, span)
 
@@ -143,7 +142,6 @@ class LengthEquations:
         return pending
 
     def _step(self, equation: _Equation) -> bool:
-        """Whether an equation is settled."""
         opened = self._open(equation)
         lengths = (self.counted[v].length for v in equation.variables if v in self.counted)
         sure = equation.explicit + sum(lengths)

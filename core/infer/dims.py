@@ -38,7 +38,6 @@ class Log:
     """The record of what fixed each variable, in order: the stage, the variable, its value, and the constraint."""
 
     def __init__(self) -> None:
-        """Nothing yet; stage 1 comes first."""
         self.stage = 1
         self.entries: list[tuple[int, int, Dim | Row, Origin]] = []
 

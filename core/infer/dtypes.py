@@ -159,8 +159,6 @@ def _type_of_node(
 
 
 class _ScalarTypes:
-    """The types of one scalar."""
-
     def __init__(
         self, operands: Sequence[Scalar], span: Span, least: str, alone: str | None = None
     ) -> None:
@@ -176,7 +174,6 @@ class _ScalarTypes:
         return self._brought(typed, typed.dtype or meets or self.alone)
 
     def _typed(self, scalar: Scalar) -> Scalar:
-        """A typed part; an open one has no type."""
         match scalar:
             case Operand():
                 return self.operands[scalar.number]

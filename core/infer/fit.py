@@ -88,7 +88,6 @@ def _check_inside(reach: Reach, extent: int | None) -> None:
 
 
 def _known(derived: Derivation, extents: Sequence[int | None]) -> dict[int, int]:
-    """The extents that one follows from."""
     known = {n: extent for n in derived.sources() if (extent := extents[n]) is not None}
     for size in derived.sources():
         if size not in known:
@@ -97,7 +96,6 @@ def _known(derived: Derivation, extents: Sequence[int | None]) -> dict[int, int]
 
 
 def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> None:
-    """Compute a derived extent, or check it where it is known already."""
     divisor = derived.divisor.number
     extent, rest = derived.divided(_known(derived, extents))
     name = shaped.sizes[derived.size].name
@@ -220,7 +218,6 @@ def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:
 
 
 def _misfit(derived: Derivation, extents: Sequence[int | None]) -> ShapeError:
-    """A window of an index expression that does not fit into the dimension it walks."""
     (_, base), *windows = derived.whole.steps()
     if not windows:
         message = f"`{derived.span.text()}` begins past the end of a dimension of {extents[base]}"

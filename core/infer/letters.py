@@ -22,7 +22,6 @@ class Letters:
     """The letters of the dimensions of a graph, and where they stand."""
 
     def __init__(self, graph: Graph, rows: RowsOf) -> None:
-        """Look at every read once."""
         self.graph = graph
         self.rows = rows
         self._first: dict[int, list[tuple[str, Span]]] = {}

@@ -312,11 +312,9 @@ class GraphConstraints:
         return dims
 
     def _stored(self, shape: Shape, axes: Sequence[Dim], origin: Origin) -> None:
-        """The axes of a tensor, in the order in which they are stored."""
         self.constraints.append(StoredRows((closed(axes),), _in_memory(shape), origin))
 
     def _annotate(self, annotation: Annotation) -> None:
-        """Constrain the dimensions of a value as its definition writes them."""
         dims: list[Dim] = []
         for number, written in enumerate(annotation.dims or ()):
             if isinstance(written, int):
@@ -336,7 +334,6 @@ class GraphConstraints:
     # -- operations --------------------------------------------------------------------------------------------------
 
     def _operation(self, value: int, node: Operation, shape: Shape) -> None:
-        """Relate the rows of an operation to those of its operands, as its logic says."""
         origin = Origin(f"`{node.text}`", node.span, "", None)
         operands = [self.shapes[operand] for operand in node.operands]
         names = [brief(self.graph.nodes[operand]) for operand in node.operands]

@@ -216,8 +216,6 @@ def _interleaved(operand: Shape, number: int, sizes: Sizes) -> Projection:
 
 
 class _Maker:
-    """The loops of one projection under construction."""
-
     def __init__(self, sizes: Sizes) -> None:
         self.loops: list[OperationLoop] = []
         self.names = Names()
@@ -358,7 +356,6 @@ class Specified:
 
     @staticmethod
     def _mentions(shape: notation.ShapeSpec, idle: set[str]) -> bool:
-        """Whether a shape has an axis whose part is not chosen."""
         return any(
             (isinstance(axis, notation.AxisLabel) and axis.name in idle)
             or (isinstance(axis, notation.Window) and {axis.over, axis.kernel} & idle)

@@ -65,7 +65,6 @@ def _grouped(graph: Graph, given: Sequence[int | None] | None) -> tuple[UnionFin
 
 
 def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
-    """The ranks that a program writes: of what value, where, and in what role."""
     for value, node in enumerate(graph.nodes):
         if isinstance(node, Assignment):
             yield value, len(node.target), node.span, "gives"
@@ -95,7 +94,6 @@ def _of_spec(value: int, node: Operation, logic: Spec) -> Iterator[tuple[int, in
 
 
 def _of_form(value: int, node: Einx) -> Iterator[tuple[int, int, Span, str]]:
-    """The ranks that an operation in einx notation writes: of expressions whose dimensions no ellipsis repeats."""
     from ilang.core.ir.einx import dimensions
 
     result = node.form.outputs[node.output]
@@ -131,7 +129,6 @@ def undetermined(program: Graph, number: int) -> ShapeError:
 def _mismatch(
     graph: Graph, value: int, one: tuple[int, Span, str], other: tuple[int, Span, str]
 ) -> ShapeError:
-    """The error for a value of two ranks; each comes with the place and the words of what gives it."""
     labels = [
         Label(other[1], f"{other[2]} rank {other[0]}"),
         Label(one[1], f"{one[2]} rank {one[0]}"),

@@ -158,7 +158,6 @@ class RowVars:
         return Row(axes[first:split], None, axes[split:last])
 
     def _open_equal(self, one: Row, other: Row, origin: Origin) -> None:
-        """Make two rows equal that both have a variable: axes from both ends meet, then what is left between."""
         same = one.variable == other.variable
         if same and one.count() != other.count():
             raise conflicts.infinite(self.text(one), origin)

@@ -63,7 +63,6 @@ class RunTime:
     """Rules and conditions noted in one run, in the order in which they were derived."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self.derived: list[tuple[Known, Derived]] = []
         self.reaches: list[tuple[Known, AtLeast]] = []
         self.guessed: list[Known] = []
@@ -107,5 +106,4 @@ class RunTime:
 
 
 def _key(terms: Terms, offset: int) -> object:
-    """A sum, in whatever order its terms are."""
     return tuple(sorted((variable, c) for c, variable in terms)), offset

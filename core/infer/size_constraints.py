@@ -43,7 +43,6 @@ class SizeConstraintCollector:
     """The collector that adds size constraints to those that are collected of a graph."""
 
     def __init__(self, collecting: GraphConstraints) -> None:
-        """For a graph whose operations have been collected."""
         self.collecting = collecting
 
     def add(self, constraint: SizeConstraint) -> None:

@@ -12,7 +12,6 @@ class Solution:
     """Every axis known: ``row`` gives the axes of a row, ``size`` the size of an axis."""
 
     def __init__(self, dims: Dims, rows: RowVars, steps: int) -> None:
-        """The result of a finished run, and how many constraints it looked at."""
         self._dims = dims
         self._rows = rows
         self.steps = steps

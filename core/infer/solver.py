@@ -220,7 +220,6 @@ class Solver:
         self.counts.check()
 
     def _close_open(self) -> None:
-        """The stages that decide what does not follow."""
         if _open(self.rows.value) or _open(self.dims.values.bound):
             self._close_rows()
         self.log.stage = 6
@@ -234,7 +233,6 @@ class Solver:
         self._close_result_axes()
 
     def _close_rows(self) -> None:
-        """The stages that give rows their axes."""
         self.log.stage = 2
         self._join_cycles()
         self.log.stage = 3
@@ -436,7 +434,6 @@ def _grows_at_start(result: Row, operand: Row) -> bool:
 
 
 def _open(values: Sequence[object]) -> list[int]:
-    """The variables without a value."""
     return [variable for variable, value in enumerate(values) if value is None]
 
 

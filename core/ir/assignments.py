@@ -69,8 +69,6 @@ def renumbered(node: Node, number: Mapping[ValueId, ValueId]) -> Node:
 
 
 def _reread(node: Assignment, number: Mapping[ValueId, ValueId]) -> Assignment:
-    """An assignment whose values have other numbers."""
-
     def moved(place: Read | Looked) -> Read | Looked:
         place = mapped_inside(place, Looked, moved)
         if isinstance(place, Read):

@@ -152,12 +152,10 @@ def _is_zero(scalar: Scalar) -> bool:
 
 
 def _is_negative(scalar: Scalar) -> bool:
-    """Whether a number has a minus sign, as -0 does."""
     return isinstance(scalar, Constant) and math.copysign(1, scalar.value) < 0
 
 
 def _is_unsigned(scalar: Scalar) -> bool:
-    """Whether a scalar is never -0."""
     if scalar.dtype not in FLOATS:
         return True
     match scalar:
@@ -208,7 +206,6 @@ def _common(parts: Sequence[Scalar]) -> Scalar | None:
 
 
 def _side(part: Scalar, place: int) -> Scalar:
-    """One side of a choice, 1 or 2; a number is on both."""
     return part.arguments[place] if isinstance(part, Apply) else part
 
 

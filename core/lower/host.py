@@ -80,7 +80,6 @@ def _operations(program: ir.Program, uses: Sequence[Use]) -> Iterator[Look | Lau
 
 
 def _arrays_of_loops(program: ir.Program, call: ir.Call) -> tuple[BufferId, ...]:
-    """The arrays of which loops of a kernel ask whether they are finite."""
     loops = (s for s in ir.statements_within(program.kernels[call.kernel].body))
     asked = (n for s in loops if isinstance(s, ir.For) for n in s.finite)
     return tuple(sorted({program.owner(call.array(n)) for n in asked}))
@@ -136,7 +135,6 @@ def _sizes(program: ir.Program, needed: set[int]) -> Iterator[Step]:
 
 
 def _counts(program: ir.Program, needed: set[int]) -> Iterator[ir.Count]:
-    """The counts of loops among the sizes that are needed, and those that these follow from."""
     every = _needed_for_counts(program, needed)
     yield from (count for count in program.counts if count[0] in every)
 

@@ -99,8 +99,6 @@ def touched(s: ir.Statement) -> Iterator[BufferId]:
 
 
 class _Mentions:
-    """Everything that statements mention."""
-
     def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.buffers: set[BufferId] = set()

@@ -134,7 +134,6 @@ class Assignments:
         return self._in_parts(node, dims, projections, parts)
 
     def _typed(self, node: Operation, projection: Projection) -> shaped.Assignment:
-        """The assignment of one projection: what it reads, its scalar, and whether it reduces."""
         reads, delivered, skipped = self._reads(node, projection)
         used = operands_of(node.scalar)
         scalar = node.scalar
@@ -224,7 +223,6 @@ class Assignments:
         return (Affine((), looked=((1, Looked(source, (), size)),)), *index[1:])
 
     def _type(self, node: Operation) -> str:
-        """The element type of the result of an operation that reads all of its operands."""
         delivered: list[Scalar] = [
             self.constants[value]
             if value in self.constants
@@ -360,7 +358,6 @@ def _in_steps(node: Operation, schedule: Schedule) -> ScheduleError:
 
 
 def _unreduced(projection: Projection) -> Projection:
-    """A projection with its kept loops alone."""
     kept = sorted(variables_of(projection.target))
     place = {axis: n for n, axis in enumerate(kept)}
     target = tuple(part.renamed(place) for part in projection.target)
@@ -399,7 +396,6 @@ def is_logic(acc: str) -> bool:
 
 
 def _dtype_of(node: shaped.Assignment) -> str:
-    """The element type of the tensor that an assignment makes: that of its scalar."""
     assert node.scalar.dtype is not None
     return node.scalar.dtype
 

@@ -235,7 +235,6 @@ class _Expansion:
         return len(self.nodes) - 1
 
     def _einx(self, node: Einx) -> int:
-        """The value of one output of an operation."""
         values = [self.number[value] for value in node.operands]
         ranks = [self._rank(value) for value in values]
         names = [
@@ -283,7 +282,6 @@ class _Expansion:
         self.nodes[added[0]] = replace(only, schedule=written)
 
     def _made(self, node: Einx, solved: FusedOperation, values: Sequence[int]) -> int:
-        """The value of an operation whose stages are done."""
         scope = len(self.sized)
         every = solved.expressions
         building = EinxBuilder(self.nodes, self.sized, scope, node, every, solved.sizes)
@@ -332,7 +330,6 @@ class _Expansion:
         return b.merged(b.copied(result, target), dims)
 
     def _rank(self, value: int) -> int | None:
-        """The rank of a value of the new graph, None where nothing gives it."""
         node = self.nodes[value]
         match node:
             case Input() | Terminal():
@@ -408,7 +405,6 @@ def _identity(b: EinxBuilder, solved: FusedOperation, values: Sequence[int], out
 
 
 def _pieces(expression: einx.Expression) -> int:
-    """The number of parts that concatenations make of a tensor."""
     count = 1
     for item in expression.items:
         count *= _item_pieces(item)

@@ -10,7 +10,6 @@ class FixedSizes:
     """The sizes of a program that are known, by extent."""
 
     def __init__(self, sizes: list[Size]) -> None:
-        """For the sizes of a program, which new ones are added to."""
         self.sizes = sizes
         self.numbers: dict[int, int] = {}
         for number, each in enumerate(sizes):

@@ -38,8 +38,6 @@ def kernel_to_folded(program: ir.Program) -> ir.Program:
 
 
 class _Folding:
-    """One kernel whose loops are folded."""
-
     def __init__(self, sizes: Sequence[int | None], kernel: ir.Kernel) -> None:
         self.sizes = sizes
         self.defined = Counter(s.variable for s in ir.every(kernel.body, ir.Define))

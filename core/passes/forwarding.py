@@ -82,7 +82,6 @@ class Forwarding:
             yield s
 
     def _is_constant(self, value: Scalar) -> bool:
-        """Whether a scalar is one word that stays what it is."""
         return isinstance(value, Constant) or (
             isinstance(value, Local) and value.variable in self.constant
         )
@@ -122,8 +121,6 @@ def _read_later(body: Sequence[ir.Statement]) -> set[int]:
 
 
 def _without(body: Sequence[ir.Statement], unread: set[BufferId]) -> ir.Block:
-    """A block without stores that nothing reads, and without loops that are left empty."""
-
     def kept(s: ir.Statement) -> ir.Statement | None:
         return None if isinstance(s, ir.Store) and s.buffer in unread else s
 

@@ -29,7 +29,6 @@ def kernel_to_guarded(program: ir.Program) -> ir.Program:
 
 
 def _guarded(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
-    """A kernel with guards in it, which says what it needs as a whole."""
     needs, of_loops = needs_of(program, kernel)
     if needs:
         kernel = replace(kernel, needs=tuple(sorted(needs)))
@@ -37,7 +36,6 @@ def _guarded(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _block(needs: Mapping[int, Sizes], met: Sizes, block: ir.Block) -> ir.Block:
-    """A block where some sizes are known not to be 0."""
     out: list[ir.Statement] = []
     guard: tuple[Within, ...] = ()
     for s in block:

@@ -25,7 +25,6 @@ class Independence:
     """Statements of a kernel: how often they touch each buffer, and how far each loop variable goes."""
 
     def __init__(self, program: ir.Program, inside: Iterable[ir.Statement]) -> None:
-        """For the statements of a kernel, or of a part of one, at any depth, before anything is marked."""
         self.program = program
         self.touched: Counter[BufferId] = Counter()
         self.extents: dict[int, int | None] = {}

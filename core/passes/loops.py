@@ -43,7 +43,6 @@ class Loops:
     """One kernel under construction: its scopes, its names, its buffers, and how elements are read and written."""
 
     def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
-        """An empty kernel of a program."""
         self.scheduled = scheduled
         self.shaped = scheduled.shaped
         self.storage = storage
@@ -138,7 +137,6 @@ class Loops:
         return chosen
 
     def _local(self, name: str, value: int, wrapping: bool = False) -> LocalId:
-        """A variable for a value, or for what leads to it."""
         tensor = self.shaped.tensors[value].origin()
         self.locals.append(kernel.Variable(self._named(name), wrapping=wrapping, tensor=tensor))
         return LocalId(len(self.locals) - 1)
@@ -153,7 +151,6 @@ class Loops:
     def _scratch(
         self, name: str, value: int, dtype: str, dims: list[int], scope: Scope
     ) -> BufferId:
-        """A buffer for a value, or for what leads to it."""
         private = scope is not self.top
         chosen = self._named(name) if private else self.storage.unique.fresh(name)
         while not private and (chosen in self.taken or chosen in self.loop_names):
@@ -199,7 +196,6 @@ class Loops:
     def _add_step(
         self, frame: Frame, body: Block, step: kernel.Store | kernel.Change | kernel.Define
     ) -> None:
-        """Add what an iteration does, where the guards of the assignment hold."""
         within = self._guarded(frame, frame.node.guards)
         steps: Block = []
         name = self.shaped.tensors[frame.value].name
@@ -229,7 +225,6 @@ class Loops:
         return combined(frame.node, acc, value)
 
     def _written(self, frame: Frame, value: Scalar) -> kernel.Define | kernel.Store:
-        """The statement that puts the finished value of one element where it is kept."""
         place = frame.place
         if place.local is not None:
             return kernel.Define(place.local, self.shaped.tensors[frame.value].dtype, value)
@@ -251,7 +246,6 @@ class Loops:
         return tuple(indices)
 
     def _value(self, frame: Frame) -> Scalar:
-        """The scalar of an assignment over loads and locals."""
         delivered = [self._element(frame, read) for read in frame.node.reads]
         return with_operands(
             self.plan.scalars.get(frame.instance, frame.node.scalar),

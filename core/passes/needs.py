@@ -40,8 +40,6 @@ def needs_of(program: ir.Program, kernel: ir.Kernel) -> tuple[Sizes, Mapping[int
 
 
 class _NeedFinder:
-    """The search through the statements of one kernel for the needs of its loops."""
-
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.loops: dict[int, Sizes] = {}
@@ -51,7 +49,6 @@ class _NeedFinder:
         self._find_homes(kernel.body, ())
 
     def _find_homes(self, body: Sequence[ir.Statement], path: Path) -> None:
-        """Find the loops that are around all that touches each private buffer."""
         for s in body:
             for buffer in touched(s):
                 home = self.homes.get(buffer)
@@ -62,7 +59,6 @@ class _NeedFinder:
                 self._find_homes(block, inside)
 
     def _opened(self, s: ir.Statement, path: Path) -> Path:
-        """The loops around what is in a statement, each with a number of its own."""
         if not isinstance(s, (ir.For, ThreadLoop)):
             return path
         self.opened += 1
@@ -125,7 +121,6 @@ class _NeedFinder:
         return len(self.homes[buffer]) if self.program.buffers[buffer].private else 0
 
     def _is_open(self, size: int) -> bool:
-        """Whether an extent may be 0."""
         return not self.program.sizes[size].fixed
 
 
@@ -135,7 +130,6 @@ def _common(changes: Changes) -> Sizes:
 
 
 def _loops(s: ir.Statement) -> tuple[ir.For, ...]:
-    """The loops that a statement is, without those in it."""
     return (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, ThreadLoop) else ()
 
 

@@ -81,8 +81,6 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
 
 
 class _Lowering(OnlineReductions):
-    """One kernel under construction."""
-
     def __init__(self, scheduled: Scheduled, storage: Storage, number: int) -> None:
         super().__init__(scheduled, storage)
         self.number = number
@@ -109,7 +107,6 @@ class _Lowering(OnlineReductions):
         )
 
     def _requests(self, group: Group) -> Iterator[kernel.LaunchRequest]:
-        """The blocks and threads that a person asked for."""
         for value in dict.fromkeys(instance.value for instance in group.plan.instances):
             node, nest = self.scheduled.assigned(value)
             if nest.asked and node.schedule is not None:
@@ -319,7 +316,6 @@ class _Lowering(OnlineReductions):
     def _copied(
         self, reader: Frame, read: Read, packed: tuple[PackedDimension, ...], site: Scope
     ) -> Place:
-        """Pack a copy of the tile of an input that the loops below the site read."""
         tensor = self.shaped.tensors[read.value]
         from ilang.core.passes.packing import copy_of
 

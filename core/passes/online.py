@@ -57,7 +57,6 @@ class OnlineReductions(Reductions):
     """The part of lowering a kernel that knows the plan."""
 
     def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
-        """An empty kernel of a program."""
         super().__init__(scheduled, storage)
         self.kept: dict[int, Place] = {}
         """The elements of running reductions."""
@@ -229,7 +228,6 @@ class OnlineReductions(Reductions):
         return [self.storage.part(sizes[x.axis], factors[x.axis], x.part) for x in rows]
 
     def _is_shared(self, link: Link) -> bool:
-        """Whether threads share loops of a sum."""
         _, nest = self.scheduled.assigned(self.plan.instances[link.instance].value)
         return any(nest.role(n) in THREAD_ROLES for n in range(len(nest.order)))
 
@@ -347,7 +345,6 @@ class OnlineReductions(Reductions):
 
 
 def _outputs(frame: Frame) -> list[Loop]:
-    """The loops over output axes that are not open."""
     kept = set(frame.node.output_axes())
     return [loop for loop in frame.nest.order if loop.axis in kept and loop not in frame.home]
 

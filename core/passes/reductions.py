@@ -98,7 +98,6 @@ class Reductions(Runs, ABC):
         (use or self._finish(frame))(scope.block, acc)
 
     def _finish(self, frame: Frame) -> Use:
-        """A function that stores an accumulator as an element of the result."""
         result = self._tensor(frame).dtype
         return lambda body, value: body.append(self._written(frame, converted(value, result)))
 
@@ -166,7 +165,6 @@ class Reductions(Runs, ABC):
         self._finish(frame)(scope.block, acc)
 
     def _place_of_parts(self, frame: Frame, parts: Parts, scope: Scope) -> Place:
-        """The place of the results of all parts: as the whole is, one after the other."""
         tensor = self._tensor(frame)
         counts = self._counts_of_parts(frame, parts)
         dims = [*counts, *tensor.dims]
@@ -346,7 +344,6 @@ class Reductions(Runs, ABC):
         return tuple(inside.block)
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
-        """The indices of the accumulators of some loops: whole axes, or loop parts; and the extents."""
         node, nest = frame.node, frame.nest
         kept: list[Loop | int] = []
         dims: list[int] = []
@@ -392,7 +389,6 @@ class Reductions(Runs, ABC):
         held: RegisterTile | PartialSums | ThreadTile | None,
         use: Use | None = None,
     ) -> Steps:
-        """A reduction with an accumulator per element of its output loops: a buffer over them."""
         dtype, node = frame.node.acc_dtype(), frame.node
         inner, finished = _inner(frame, loops), use or self._finish(frame)
         kept, dims = self._accumulators(frame, inner)
@@ -440,7 +436,6 @@ class Reductions(Runs, ABC):
 
 
 def _inner(frame: Frame, loops: Sequence[Loop]) -> list[Loop]:
-    """The loops over output axes among some."""
     outputs = set(frame.node.output_axes())
     return [loop for loop in loops if loop.axis in outputs]
 

@@ -109,8 +109,6 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
 
 
 class _ShapedBuilder(Assignments):
-    """One run over a graph whose extents are solved."""
-
     def __init__(self, solved: Solved, dtypes: Sequence[str | None], least: str) -> None:
         super().__init__(solved.size_of, solved.fixed, least)
         self.program = solved.graph
@@ -312,7 +310,6 @@ class _ShapedBuilder(Assignments):
         return met
 
     def _demand(self, wanted: Mapping[int, str]) -> None:
-        """Let open values have these types: add them, after those that they are computed from."""
         if not wanted:
             return
         todo, reached = list(wanted.items()), set[tuple[int, str]]()
@@ -336,7 +333,6 @@ class _ShapedBuilder(Assignments):
         self.meets = self.alone = None
 
     def _view(self, value: int, node: graph.View) -> None:
-        """A view, which a constant needs none of."""
         if node.value in self.constants:
             self.constants[value] = self.constants[node.value]
             return
@@ -462,7 +458,6 @@ class _ShapedBuilder(Assignments):
         return list(given.values())
 
     def _copy(self, value: int) -> ValueId:
-        """A copy of a value, or of a constant."""
         node, dims = self.program.nodes[value], self.solved.dims(value)
         copied = _spread(graph.Elementwise(value, Operand(0), "I", node.span), len(dims))
         kept = self.number.get(value)

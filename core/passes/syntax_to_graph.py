@@ -109,8 +109,6 @@ def syntax_to_graph(
 
 
 class _Wires:
-    """The open slots and the outputs of a subtree under construction."""
-
     __slots__ = ("inputs", "outputs")
 
     def __init__(self, inputs: Iterable[int], outputs: Iterable[int]) -> None:
@@ -138,8 +136,6 @@ _Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
 
 
 class _GraphBuilder:
-    """Values under construction, by number, and what slots were bound to: inputs that are not yet wired."""
-
     def __init__(self, definitions: Mapping[str, syntax.Definition], deep: int = 0) -> None:
         self.definitions = definitions
         self.deep = deep
@@ -206,7 +202,6 @@ class _GraphBuilder:
         return finished[0]
 
     def _leave_library(self) -> None:
-        """End what a file uses of a library."""
         if self.library is None or self.library[1] < len(self.values):
             return
         call, _, first, noted = self.library

@@ -31,7 +31,6 @@ def untyped(graph: Graph) -> Graph:
 
 
 def _node(node: Node) -> Node:
-    """A node without a conversion, and without look-ups."""
     match node:
         case Elementwise():
             return replace(node, scalar=Operand(0))

@@ -203,7 +203,6 @@ def _alone(program: Scheduled, instance: Instance) -> tuple[Loop, ...]:
 
 
 def _counts(program: Scheduled, instance: Instance, loops: Sequence[Loop]) -> list[int | None]:
-    """The numbers of iterations of loops of an instance, None where that is known at run time only."""
     sizes, factors = program.shaped.sizes, program.assigned(instance.value)[1].factors
     return [
         fixed(sizes, part_extent(sizes, instance.extents[x.axis], factors[x.axis], x.part))

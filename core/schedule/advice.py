@@ -181,7 +181,6 @@ def _larger(node: Assignment) -> Iterator[Candidate]:
 
 
 def _of_one_unit(node: Assignment) -> Iterator[Candidate]:
-    """All loops that are given to several matrix units as those of one of them."""
     if node.schedule is None:
         return
     roles = node.schedule.roles

@@ -56,7 +56,6 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
 
 
 def _unwritten(shaped: Shaped) -> Shaped:
-    """The program without schedules; itself where it has none."""
     nodes = tuple(
         replace(node, schedule=None)
         if isinstance(node, Assignment) and node.schedule is not None

@@ -187,7 +187,6 @@ def _reordered(scheduled: Scheduled, analysis: Analysis) -> Iterator[tuple[Nest 
 
 
 def _nests_as(analysis: Analysis, value: int, nest: Nest) -> tuple[Nest | None, ...]:
-    """The nests of a program in which a value has another one."""
     written = tuple(nest if n == value else each for n, each in enumerate(analysis.written))
     return choose_nests(replace(analysis, written=written)).nests
 

@@ -43,7 +43,6 @@ class Computations:
     """The number of computations of each value of a program, in the text of its kernels."""
 
     def __init__(self, shaped: Shaped) -> None:
-        """None yet."""
         self.shaped = shaped
         self.count: Counter[int] = Counter()
         self.again = 0

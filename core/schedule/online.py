@@ -209,7 +209,6 @@ class _OnlineAnalysis:
         return kept_dims(shaped.sizes, node, nest, tensor, instance.extents, shared)
 
     def _read(self, number: int, read: Read) -> _State | None:
-        """The state of what a read delivers, in the axes of the reader."""
         source = self.instances.by_number[number].sources.get(read)
         state = None if source is None else self.states.get(source.instance)
         if source is None or state is None:
@@ -257,7 +256,6 @@ class _OnlineAnalysis:
     # -- what a partial value may meet ---------------------------------------------------------------------------------
 
     def _scalar(self, number: int, reads: list[_State | None], scalar: Scalar) -> _Stateful:
-        """The state of a scalar of an instance whose reads have these states."""
         match scalar:
             case Operand():
                 return reads[scalar.number], scalar
@@ -470,7 +468,6 @@ class _OnlineAnalysis:
 
 
 def _says(scalar: Apply, kinds: list[str]) -> str:
-    """The words for an operation that nothing corrects."""
     says = PRIMITIVES[scalar.primitive].says
     kind = next(kind for kind in kinds if kind)
     operand = {"raw": "it", "shifted": "x - m", "product": "a value that depends on it"}[kind]

@@ -16,7 +16,6 @@ class Plans:
     """The plans of the kernels of a program; of those with an online reduction each is found when first asked for."""
 
     def __init__(self, nested: Scheduled) -> None:
-        """For one program."""
         self.nested = nested
         self.partial = _over_partial(nested)
         self.known: dict[int, Plan] = {}

@@ -37,8 +37,6 @@ def attached(shaped: Shaped) -> Shaped:
 
 
 class _BackpropExpansion(Reverse):
-    """One run over a program, value after value as they are needed."""
-
     def __init__(self, shaped: Shaped) -> None:
         self.shaped = shaped
         self.new = ProgramBuilder(shaped.sizes)
@@ -125,7 +123,6 @@ class _BackpropExpansion(Reverse):
                 self._differentiate(back)
 
     def _below(self, value: ValueId) -> tuple[ValueId, ...]:
-        """The values that there must be before one, the last first."""
         back = self.back.get(value)
         if back is None:
             return sources(self.shaped.nodes[value])[::-1]
@@ -136,7 +133,6 @@ class _BackpropExpansion(Reverse):
         return self.new.add(node, tensor.name, tensor.dtype, tensor.dims)
 
     def _differentiate(self, back: Backprop) -> None:
-        """Add what computes the gradients of a value; each is then what stood for it."""
         of = self.number[ValueId(back.of)]
         tensor, span = self.new.tensors[of], self.new.nodes[of].span
         pairs = [(ValueId(given), ValueId(wrt)) for given, wrt in back.gradients]

@@ -24,7 +24,6 @@ class ProgramBuilder:
     """Nodes, tensors and sizes; a value is the number of its node."""
 
     def __init__(self, sizes: Sequence[Size]) -> None:
-        """No nodes yet."""
         self.nodes: list[Node] = []
         self.tensors: list[Tensor] = []
         self.sizes = list(sizes)

@@ -105,7 +105,6 @@ def _walked_order(node: Assignment) -> list[int] | None:
 
 
 def _at(items: Sequence[T], numbers: Sequence[int]) -> tuple[T, ...]:
-    """The items of some numbers."""
     return tuple(items[number] for number in numbers)
 
 
@@ -216,7 +215,6 @@ class _AxisCollapse:
         return self.new.result(self.rules)
 
     def _collapse(self, value: ValueId, node: Assignment) -> None:
-        """Compute a value over fewer axes."""
         behind = dict(self.pairs[value])
         first = [axis for axis in range(len(node.axes)) if axis not in behind.values()]
         runs = {axis: _run(axis, behind) for axis in first}
@@ -283,7 +281,6 @@ class _AxisCollapse:
         return next(moved, next(longer, group[0]))
 
     def _axis(self, node: Assignment, run: Sequence[int]) -> Axis:
-        """The axis that several are, by the name of all."""
         axes = [node.axes[axis] for axis in run]
         return axes[0] if len(axes) == 1 else Axis(_name(x.name for x in axes), None, axes[0].span)
 
@@ -337,7 +334,6 @@ class _AxisCollapse:
         return self._size(node, run) if 1 < len(run) else dims[walked]
 
     def _store(self, value: ValueId, node: Assignment, changed: Assignment, groups: Groups) -> None:
-        """Let a value have fewer dimensions; an output is a view of it."""
         tensor = self.new.tensors[value]
         dims = tuple(
             tensor.dims[self._walked(node.target, tensor.dims, group)]
@@ -354,7 +350,6 @@ class _AxisCollapse:
 
 
 def _run(axis: int, behind: dict[int, int]) -> list[int]:
-    """An axis and those that are one with it."""
     run = [axis]
     while run[-1] in behind:
         run.append(behind[run[-1]])

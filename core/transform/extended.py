@@ -16,7 +16,6 @@ class ExtendedProgram:
     """Nodes, tensors and sizes: those of a program, and more."""
 
     def __init__(self, shaped: Shaped) -> None:
-        """Nothing new yet."""
         self.shaped = shaped
         self.nodes: list[Node] = list(shaped.nodes)
         self.tensors: list[Tensor] = list(shaped.tensors)

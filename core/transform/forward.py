@@ -67,8 +67,6 @@ def directional(shaped: Shaped, wrt: Sequence[int], again: bool = False) -> Shap
 
 
 class _Forward:
-    """One run over a program, from its first value to its last."""
-
     def __init__(self, shaped: Shaped, wrt: Sequence[int], again: bool) -> None:
         self.shaped = shaped
         self.again = again
@@ -96,7 +94,6 @@ class _Forward:
         return self.number[value]
 
     def _input(self, position: int, value: ValueId) -> None:
-        """The tangent of an input, an input of the same dimensions."""
         tensor, span = self.new.tensors[value], self.new.nodes[value].span
         for dim, size in enumerate(tensor.dims):
             known = self.new.sizes[size]
@@ -165,7 +162,6 @@ class _Forward:
         return Operand(len(reads) - 1, dtype)
 
     def _view(self, value: ValueId, node: View) -> None:
-        """The tangent under the same other dimensions."""
         if node.value in self.tangents:
             tensor = self.new.tensors[value]
             tangent = replace(node, value=self.tangents[node.value])

@@ -55,7 +55,6 @@ def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
 
 
 def _accumulates(change: Change) -> bool:
-    """Whether a variable becomes itself combined with something else."""
     value = change.value
     if not isinstance(value, Apply) or len(value.arguments) != 2:
         return False

@@ -74,7 +74,6 @@ class _LoopFuser(Forwarding):
         return unless_same(body, list(self.forwarded(out)))
 
     def _inside(self, s: ir.Statement) -> ir.Statement:
-        """A statement with its blocks fused."""
         return ir.map_blocks(s, self._block) if isinstance(s, (ir.For, ir.If)) else s
 
     def _fused(
@@ -124,7 +123,6 @@ class _LoopFuser(Forwarding):
 
 
 def _depends(index: Sequence[Affine], variable: int) -> bool:
-    """Whether an element is another one in each iteration of a loop."""
     return any(variable in part.axes() for part in index)
 
 

@@ -288,7 +288,6 @@ class _Lanes:
         return [ir.For(outer, stop, (*start, chunk, *end), begin)]
 
     def _partial(self, local: LocalId, lanes: int) -> LocalId:
-        """A new variable with lanes, for parts of a sum."""
         tensor = self.locals[local].tensor
         self.locals.append(ir.Variable(self._fresh("partial"), lanes, tensor=tensor))
         return LocalId(len(self.locals) - 1)

@@ -58,8 +58,6 @@ class _Function:
 
 
 class _Outliner:
-    """The functions of one kernel: itself, and its parallel loops as they follow each other, outer ones first."""
-
     def __init__(self, program: ir.Program, kernel: ir.Kernel, steps: Mapping[int, int]) -> None:
         """For a kernel; ``steps`` says how far apart the parts of split dimensions are, by size number."""
         self.program = program
@@ -97,7 +95,6 @@ class _Outliner:
             self._explore(inner, inner.body)
 
     def _all(self, number: int) -> Iterator[_Function]:
-        """A function, and all that it calls."""
         function = self.functions[number]
         yield function
         for inner in function.calls:

@@ -27,7 +27,6 @@ class Packer:
     """Packing in one kernel, whose blocks are traversed from the outside in."""
 
     def __init__(self, program: ir.Program, body: ir.Block) -> None:
-        """For the body of a kernel whose tiles are in registers."""
         self.program = program
         self.written = Counter(s.buffer for s in ir.every(body, ir.Store))
         self.read = Counter(load.buffer for load in _loads(body))
@@ -127,7 +126,6 @@ tile."""
 
 
 def _tile_readers(body: Sequence[ir.Statement]) -> Readers:
-    """The tiles inside plain loops of a block, and nothing but loops."""
     readers: Readers = {}
     for n, s in enumerate(body):
         block_readers: dict[int, tuple[int, tuple[ir.For, ...], Tile]] = {}
@@ -145,7 +143,6 @@ def _tile_readers(body: Sequence[ir.Statement]) -> Readers:
 
 
 def _loads(body: Sequence[ir.Statement], copied: ir.Store | None = None) -> Iterator[Load]:
-    """The loads of statements, or those of what is copied."""
     for s in ir.statements_within(body):
         for part in parts_of(s):
             if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):

@@ -63,7 +63,6 @@ class Padding:
     """
 
     def __init__(self, program: ir.Program) -> None:
-        """For a program whose tiles are in registers."""
         read = [_read_past(program, kernel) for kernel in program.kernels]
         buffers, sizes = list(program.buffers), list(program.sizes)
         fixed = FixedSizes(sizes)
@@ -82,7 +81,6 @@ class Padding:
 
 
 def _read_past(program: ir.Program, kernel: ir.Kernel) -> set[BufferId]:
-    """The buffers that tiles of a kernel read past the end of what is in them."""
     held = (tile for tile in ir.every(kernel.body, Tile) if tile.number is not None)
     return {load.buffer for tile in held if reads_past(program, tile) for load in tile.along()}
 
@@ -112,7 +110,6 @@ class _ZeroPadder:
         }
 
     def _visit(self, body: ir.Block, around: Path) -> None:
-        """Find the stores in a block, and what is around each."""
         for place, s in enumerate(body):
             if isinstance(s, ir.Store) and s.buffer in self.buffers:
                 self.stores[s.buffer].append((s, around))
@@ -162,7 +159,6 @@ class _ZeroPadder:
         return None
 
     def _reads(self, path: Path, buffer: BufferId) -> bool:
-        """Whether the last statement of a path, or one in it, reads a buffer."""
         spot = _spot(path)
         if spot not in self.reads:
             parts = (part for s in ir.statements_within((path[-1][0],)) for part in parts_of(s))
@@ -171,7 +167,6 @@ class _ZeroPadder:
 
 
 def _spot(path: Path) -> Spot:
-    """The statement that a path leads to."""
     *outside, (_, last, _) = path
     return tuple((place, otherwise) for _, place, otherwise in outside), last
 
@@ -219,7 +214,6 @@ def _zeros(program: ir.Program, filling: _PackingStore, size: int, first: int) -
 
 
 def _nest(s: ir.Statement, around: Sequence[tuple[ir.For | ir.If, bool]]) -> ir.Statement:
-    """A statement inside others, as it is inside these."""
     for outer, otherwise in reversed(around):
         if isinstance(outer, ir.For):
             s = ir.For(outer.variable, outer.end, (s,), outer.begin)
@@ -229,7 +223,6 @@ def _nest(s: ir.Statement, around: Sequence[tuple[ir.For | ir.If, bool]]) -> ir.
 
 
 def _opens(s: ir.For | ir.If, variables: Container[int]) -> bool:
-    """Whether a statement is the loop of one of some variables."""
     return isinstance(s, ir.For) and s.variable in variables
 
 
@@ -239,7 +232,6 @@ def _reaches(lanes: ir.For, lane: int) -> tuple[Within, ...]:
 
 
 def _mentions(s: ir.For | ir.If, variable: int) -> bool:
-    """Whether how often a loop runs, or a condition, depends on a variable."""
     if isinstance(s, ir.If):
         return any(variable in each.index.axes() for each in s.within)
     return variable in s.ends()

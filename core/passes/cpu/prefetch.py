@@ -47,7 +47,6 @@ def prefetch_of_stores(
 
 
 def _lines(program: ir.Program, row: Load) -> CacheLines:
-    """The cache lines of a row, a page further on."""
     memory, size = program.machine.memory, BYTES[row.dtype]
     further = (*row.index[:-1], row.index[-1] + memory.page_bytes // size)
     return memory.line_bytes // size, (replace(row, index=further),)

@@ -77,7 +77,6 @@ def _is_innermost(program: ir.Program, body: Sequence[ir.Statement], reach: dict
 
 
 def _settled(body: Sequence[ir.Statement], holds: bool) -> tuple[ir.Statement, ...]:
-    """A block where all conditions of its reads and steps hold, or none of them does."""
     out: list[ir.Statement] = []
     for s in body:
         if isinstance(s, ir.For):

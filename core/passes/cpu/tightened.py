@@ -177,7 +177,6 @@ def _common(body: Sequence[ir.Statement]) -> list[Within]:
 
 
 def _settled(body: Sequence[ir.Statement], taken: Within) -> ir.Block:
-    """A block where one condition holds."""
     out: list[ir.Statement] = []
     for s in body:
         within = tuple(each for each in s.within if each != taken) if isinstance(s, ir.If) else ()

@@ -59,7 +59,6 @@ def kernel_to_tiles(program: Program) -> Program:
 
 
 def _stored(program: Program, body: Block) -> Block:
-    """A block whose full tiles are stored from registers."""
     out: list[Statement] = []
     stored: BufferId | None = None  # the tile before a statement that only copies it
     for s, after in zip_longest(body, body[1:]):

@@ -80,7 +80,6 @@ class _Numbers:
         return same
 
     def _pairs(self, run: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
-        """The numbers that a run makes one axis, in pairs."""
         for (composition, start), (other, begin) in pairwise(run):
             for k in range(length):
                 pair = self.rows[composition][start + k], self.rows[other][begin + k]
@@ -131,7 +130,6 @@ def _place(leaf: einx.UnnamedAxis) -> Hashable:
 def _replaced(
     items: Sequence[einx.Item], one: Mapping[Hashable, einx.UnnamedAxis]
 ) -> tuple[einx.Item, ...]:
-    """Items with one place for numbers that are one axis; a composition of a number is the number."""
     replaced: list[einx.Item] = []
     for item in items:
         match item:

@@ -65,7 +65,6 @@ def computed(
 
 
 def _leaves_of(target: Sequence[LeafDimension], *operands: LeafTensor) -> list[LeafDimension]:
-    """The leaves of the output that operands have, in its order."""
     keys = {leaf.key for each in operands for leaf in each.leaves}
     return [leaf for leaf in target if leaf.key in keys]
 
@@ -112,7 +111,6 @@ def _shift(most: Scalar) -> Scalar:
 def _reduced(
     b: EinxBuilder, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
 ) -> LeafTensor:
-    """One of the reductions, of the axes in brackets."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
     b.kept(x, [leaf.key for leaf in (*target, *marked)])
     kept = _leaves_of(target, x)
@@ -139,7 +137,6 @@ def _folded(
     scalar: Scalar,
     *others: LeafTensor,
 ) -> LeafTensor:
-    """A reduction; where nothing is reduced, the scalar itself."""
     if marked:
         return b.assign(kept, [x, *others], scalar, Fold(acc, tuple(marked)))
     if acc in ("&&", "||"):
@@ -148,8 +145,6 @@ def _folded(
 
 
 def _averaged(b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension]) -> LeafTensor:
-    """A sum divided by how many elements it has."""
-
     def scalar(number: Mapping[str, int]) -> Scalar:
         divided: Scalar = Operand(0)
         for leaf in marked:
@@ -315,7 +310,6 @@ def _before(axis: int, other: int) -> Scalar:
 def _shifts(
     b: EinxBuilder, marked: Sequence[LeafDimension], shift: object
 ) -> list[tuple[LeafDimension, int | None]]:
-    """By how much each axis is rolled."""
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(marked)
     if len(shifts) != len(marked):
         message = f"shift is {len(shifts)} numbers, and {len(marked)} axes are in brackets"
@@ -331,7 +325,6 @@ def _from_other_places(
     target: Sequence[LeafDimension],
     moves: Sequence[tuple[LeafDimension, int | None]],
 ) -> LeafTensor:
-    """Elements from other places along axes: from the end (None), or so many places before, around the end."""
     places: dict[str, LeafTensor] = {}
     for leaf, shift in moves:
 

@@ -60,8 +60,6 @@ class Fold:
 
 @record
 class _Dim:
-    """A dimension that is still a tree."""
-
     item: einx.Item
     marked: bool
 
@@ -369,14 +367,12 @@ def _opened(b: EinxBuilder, value: int, dims: list[_Dim]) -> tuple[int, list[_Di
 
 
 def _whole(b: EinxBuilder, dim: _Dim) -> LeafDimension:
-    """A dimension as one axis, whatever it is made of."""
     if isinstance(dim.item, einx.Axis | einx.UnnamedAxis):
         return b.leaf(dim)
     return LeafDimension(b.keys.fresh("joined"), None, None, dim.marked, dim.item.span)
 
 
 def _slice(b: EinxBuilder, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
-    """One part of the concatenation that a dimension of a value is."""
     joined = dims[place].item
     assert isinstance(joined, einx.Concatenation)
     labels, names = _labels(dims, joined)
@@ -403,7 +399,6 @@ def _labels(dims: Sequence[_Dim], joined: einx.Concatenation) -> tuple[list[str]
 
 
 def _amount(item: einx.Item, sizes: Mapping[str, int]) -> Amount:
-    """The size of a dimension or of a part of one, over names; None where it is found from others."""
     match item:
         case einx.Axis():
             return sizes.get(item.name, item.name)
@@ -444,7 +439,6 @@ def joined(b: EinxBuilder, dims: list[_Dim], piece: Callable[[list[_Dim]], int])
 
 
 def _numbered(leaves: Sequence[LeafDimension]) -> dict[str, int]:
-    """The axes of an assignment by key."""
     keys = dict.fromkeys(leaf.key for leaf in leaves)
     return {key: n for n, key in enumerate(keys)}
 
@@ -472,7 +466,6 @@ def _first(count: int) -> Scalar:
 
 
 def _holds(dims: Sequence[_Dim]) -> bool:
-    """Whether a concatenation stands inside a composition."""
     return any(
         isinstance(dim.item, einx.Composition)
         and any(isinstance(each.item, einx.Concatenation) for each in _members(dim))
@@ -487,7 +480,6 @@ def _marked(item: einx.Item, marked: bool) -> list[_Dim]:
 
 
 def _members(dim: _Dim) -> list[_Dim]:
-    """The axes that a dimension is the product of; none of size 1 inside a composition."""
     if not isinstance(dim.item, einx.Composition):
         return [dim]
     return [each for item in dim.item.items for each in _marked(item, dim.marked)]

@@ -215,7 +215,6 @@ class _Counts:
         return True
 
     def _width(self, items: Sequence[einx.Item]) -> dict[Monomial, int]:
-        """The number of dimensions of some items: a sum of products of counts that are not known."""
         total: dict[Monomial, int] = {}
         for item in items:
             if isinstance(item, einx.Repetition):
@@ -234,7 +233,6 @@ class _Counts:
     def _misfit(
         self, given: einx.Expression, rank: int, wanted: int, name: str, more: bool
     ) -> ShapeError:
-        """A tensor of another rank than its expression has."""
         text = einx.expression_text(given)
         takes = f"at least {wanted}" if more else f"{wanted}"
         message = f"{name} has rank {rank}, but `{text}` has rank {takes}"
@@ -272,8 +270,6 @@ def _lengths(parameter: einx.Parameter, value: einx.Sizes) -> list[int]:
 
 
 class _Repetitions:
-    """Expressions under construction, and the names of the axes of their repetitions."""
-
     def __init__(self, form: einx.Form, counts: _Counts) -> None:
         self.form = form
         self.counts = counts
@@ -398,7 +394,6 @@ class _Repetitions:
 
 
 def _rooted(items: Sequence[einx.Item]) -> Iterator[einx.Repetition]:
-    """The ellipses that repeat dimensions."""
     for item in items:
         if isinstance(item, einx.Repetition):
             yield item

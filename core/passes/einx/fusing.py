@@ -61,7 +61,6 @@ def fuse(
 
 
 def _flat(items: Sequence[einx.Item]) -> tuple[einx.Item, ...]:
-    """Items whose compositions hold no compositions, and no axis of size 1."""
     flat: list[einx.Item] = []
     for item in items:
         match item:
@@ -92,7 +91,6 @@ def _leaves(items: Sequence[einx.Item]) -> Iterator[einx.Item]:
 
 
 def _pair(expressions: Sequence[einx.Expression], kept: Collection[str]) -> tuple[str, str] | None:
-    """Two axes that follow each other in compositions wherever either of them stands."""
     after: dict[str, str | None] = {}
     before: dict[str, str | None] = {}
     for expression in expressions:
@@ -133,7 +131,6 @@ def _runs(items: Sequence[einx.Item], composed: bool = False) -> Iterator[list[s
 
 
 def _joined(items: Sequence[einx.Item], pair: tuple[str, str], name: str) -> tuple[einx.Item, ...]:
-    """Items with one axis in place of two."""
     joined: list[einx.Item] = []
     skipped = False
     for n, item in enumerate(items):

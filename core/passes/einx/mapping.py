@@ -84,7 +84,6 @@ class BatchedProgram:
             self.stored[value] = order
 
     def _plain(self, value: int) -> int:
-        """A value whose own dimensions stand after the others, in their order."""
         order = self.stored.pop(value, None)
         if order is None:
             return self.values[value]
@@ -167,7 +166,6 @@ class BatchedProgram:
         return self.building.add(batched)
 
     def _base(self, value: int, along: Sequence[LeafDimension], node: Assignment) -> int:
-        """The value that an assignment starts from, along all axes that its result is."""
         start = self._plain(value)
         if len(self.along[value]) == len(along):
             return start
@@ -247,7 +245,6 @@ class BatchedProgram:
 
 
 def _needed(program: Graph, output: int) -> list[int]:
-    """The values that an output is computed from, in order."""
     return sorted(reached([output], lambda value: operands(program.nodes[value])))
 
 

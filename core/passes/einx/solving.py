@@ -102,8 +102,6 @@ def _size(item: einx.Item, sizes: Mapping[str, int]) -> int:
 
 
 class _System:
-    """The equations of the sizes of some axes."""
-
     def __init__(
         self,
         expressions: Sequence[einx.Expression],
@@ -179,7 +177,6 @@ class _System:
                 yield item, Known(size, False, None, says)
 
     def _search(self, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-        """Every way to give the axes sizes, as far as few numbers are possible."""
         if self.tried > MOST_TRIED:
             return
         opened = {name: self._possible(name) for name in self.axes if name not in sizes}
@@ -200,7 +197,6 @@ class _System:
                     yield from self._search(tried)
 
     def _unfit(self) -> ShapeError:
-        """No sizes make the shapes."""
         known = [(item, extent_of(size)) for item, size in self._known()]
         composed = [
             (item, size)
@@ -215,7 +211,6 @@ class _System:
         )
 
     def _possible(self, name: str) -> list[int]:
-        """The sizes that an axis can have: divisors of a product, parts of a sum that it stands in."""
         best: list[int] = []
         for item, known in self._known():
             within = list(_within(item))
@@ -263,7 +258,6 @@ def _word(item: einx.Item) -> str:
 def _made(
     item: einx.Item, says: Origin, scopes: Scopes, fresh: Fresh, constraints: list[Constraint]
 ) -> Dim:
-    """The size of an item; products are constraints of their own."""
     match item:
         case einx.Axis():
             return scopes.name(0, item.name, item.span)

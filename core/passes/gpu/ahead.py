@@ -80,7 +80,6 @@ class Copies:
     """A program with more buffers and sizes; the names of the kernel that is changed, and what it writes."""
 
     def __init__(self, program: ir.Program) -> None:
-        """For a program, before any of its kernels is entered."""
         self.program = program
         self.numbering = Numbering(program)
         self.buffers = self.numbering.buffers

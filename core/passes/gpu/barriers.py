@@ -80,7 +80,6 @@ class BarrierPlacement:
     """One kernel: the buffers that threads may meet in."""
 
     def __init__(self, program: ir.Program, spread: ThreadLoop) -> None:
-        """For a spread over blocks."""
         self.program = program
         inside = list(ir.every(spread.body, ThreadLoop))
         self.spreads = {id(s): s for s in inside}

@@ -87,7 +87,6 @@ def _refuse(kernel: Kernel, refusal: Refusal) -> None:
 
 
 def _outside(chain: list[For]) -> list[For]:
-    """The loops of a chain outside those for the threads of a block."""
     inner = next((n for n, loop in enumerate(chain) if loop.role in THREAD_ROLES), len(chain))
     if inner == len(chain):  # none of the chain: those for blocks are the outer ones
         inner = max(

@@ -118,8 +118,6 @@ def counted(body: ir.Block, threads: int) -> ir.Block:
 
 
 class _BlockMapper:
-    """One kernel: what its blocks become, and how many threads they need."""
-
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.independence = Independence(program, ir.statements_within(kernel.body))

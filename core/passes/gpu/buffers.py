@@ -111,7 +111,6 @@ class _DoubleBuffers:
         return loop, waiting
 
     def _other(self, number: BufferId) -> BufferId:
-        """The buffer that alternates with one."""
         buffer = self.copies.buffers[number]
         return self.copies.numbering.add(replace(buffer, name=f"{buffer.name}_next"))
 
@@ -150,5 +149,4 @@ def _rotated(
 
 
 def _if(conditions: tuple[Within, ...], body: ir.Block) -> ir.Block:
-    """A block under conditions, where there are any."""
     return (ir.If(conditions, body),) if conditions else body

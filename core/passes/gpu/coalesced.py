@@ -92,7 +92,6 @@ class _StoreCoalescer:
         return 2 if resources_of(self.program, kernel).registers <= most else 1
 
     def _bytes(self, number: BufferId) -> int:
-        """The bytes of a buffer that a block shares; 0 of any other."""
         buffer = self.buffers[number]
         dims = [self.numbering.sizes[size].fixed or 0 for size in buffer.dims]
         each = BYTES[buffer.dtype] * (2 if buffer.double else 1)

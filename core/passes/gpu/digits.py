@@ -94,8 +94,6 @@ def _dims(
 
 
 def _indexed(body: ir.Block, split: Mapping[BufferId, Sequence[Steps]]) -> ir.Block:
-    """A block in which digits are dimensions."""
-
     def index_of(access: Access) -> tuple[Affine, ...]:
         buffer, index = access
         if buffer not in split:

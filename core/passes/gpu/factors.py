@@ -49,7 +49,6 @@ class Factors:
     """One kernel, the buffers of its program, and what a pass adds to them."""
 
     def __init__(self, device: DeviceLimits, kernel: ir.Kernel, numbering: Numbering) -> None:
-        """For a kernel that was entered; buffers are changed in place."""
         self.device = device
         self.kernel = kernel
         self.buffers = numbering.buffers
@@ -111,7 +110,6 @@ class Factors:
         return body
 
     def _is_inside(self, load: Load) -> bool:
-        """Whether all that whole tiles read of a buffer is in it."""
         extents = {
             loop.variable: self.numbering.sizes[loop.size].fixed
             for loop in ir.every(self.kernel.body, ir.For)

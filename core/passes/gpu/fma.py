@@ -22,7 +22,6 @@ def kernel_to_fma(program: ir.Program) -> ir.Program:
 
 
 def _contracted(body: ir.Block) -> ir.Block:
-    """A block in which products meet the sums that take them."""
     out: list[ir.Statement] = []
     for n, s in enumerate(body):
         sum_ = _sum(s) if isinstance(s, (ir.Change, ir.Store)) else None

@@ -36,7 +36,6 @@ def _forwarded(program: ir.Program, kernel: ir.Kernel, names: frozenset[str]) ->
 
 
 def _block(forwarding: Forwarding, body: ir.Block) -> ir.Block:
-    """A block and those in it."""
     inner = (
         ir.map_blocks(s, lambda block: _block(forwarding, block))
         if isinstance(s, (ir.For, ir.If))

@@ -44,7 +44,6 @@ def _asks(body: ir.Block) -> bool:
 
 
 def _asked(chain: Sequence[ir.For]) -> list[ir.For]:
-    """The loops of a nest that are a unit's."""
     return [loop for loop in chain if loop.role in UNIT_ROLES]
 
 
@@ -94,7 +93,6 @@ class _Fragments:
         return self.numbering.left(self.kernel, body)
 
     def _chains(self, body: ir.Block, count: int) -> Iterator[list[ir.For]]:
-        """The nests of a block with so many loops of a unit."""
         for s in body:
             if not isinstance(s, ir.For):
                 continue
@@ -106,7 +104,6 @@ class _Fragments:
                 yield from self._chains(chain[-1].body, count)
 
     def _unit(self, loop: ir.For) -> MatrixUnit:
-        """The unit that a loop is given to."""
         return self.device.unit(ROUNDINGS[loop.role])
 
     # -- what lanes hold ---------------------------------------------------------------------------------------------
@@ -144,7 +141,6 @@ class _Fragments:
         return *_several(extent // unit.columns), unit.across, unit.columns // unit.across
 
     def _block(self, body: ir.Block) -> ir.Block:
-        """A block whose nests over tiles are over lanes."""
         out: list[ir.Statement] = []
         for s in body:
             chain, _ = chain_of((s,))
@@ -250,5 +246,4 @@ class _Fragments:
 
 
 def _several(count: int) -> tuple[int, ...]:
-    """A number of matrices, where there are several."""
     return (count,) if count > 1 else ()

@@ -311,7 +311,6 @@ class _TileSplitter:
     # -- what a condition for all stands for -------------------------------------------------------------------------
 
     def _without(self, s: ir.Statement, inner: Extents, ask: Free) -> ir.Block:
-        """A statement without conditions that hold for all elements of a whole block, as statements."""
         match s:
             case ThreadLoop():
                 opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}

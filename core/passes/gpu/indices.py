@@ -106,11 +106,9 @@ class _Spans:
         return tuple(sorted(s for s in unknown if not any(Counter(s) <= t for t in others[s])))
 
     def _whole(self, size: int) -> int:
-        """The size of which one is a part, else itself."""
         return self.parts[size][0] if size in self.parts else size
 
     def _least(self, span: Span) -> int:
-        """The product of what is known of some extents."""
         return prod(max(1, self.program.sizes[number].fixed or 1) for number in span)
 
     def _forms(self) -> Iterator[Affine | None]:

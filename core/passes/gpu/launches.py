@@ -34,7 +34,6 @@ def with_launches(program: ir.Program) -> ir.Program:
 
 
 def _parts(program: ir.Program, kernel: ir.Kernel) -> Iterator[ir.Kernel]:
-    """The parts of a kernel, in order; comments say which combine what others have reduced."""
     parts = list(_together(kernel.body))
     if len(parts) == 1:
         yield kernel
@@ -61,7 +60,6 @@ def _together(body: ir.Block) -> Iterator[ir.Block]:
 
 
 def _locals(s: ir.Statement) -> Iterator[int]:
-    """The scalar variables that a statement mentions, at any depth."""
     for inner in ir.statements_within((s,)):
         if isinstance(inner, (ir.Define, ir.Change, ir.HorizontalReduction)):
             yield inner.variable

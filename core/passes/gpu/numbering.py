@@ -12,7 +12,6 @@ class Numbering:
     """A program to which a pass adds sizes and buffers, and loop variables of one of its kernels at a time."""
 
     def __init__(self, program: Program) -> None:
-        """For a program, before any of its kernels is entered."""
         self.given = program
         self.sizes = list(program.sizes)
         self.fixed = FixedSizes(self.sizes)

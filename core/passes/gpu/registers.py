@@ -36,7 +36,6 @@ class RegisterOperands:
     """The buffers that operands of one kernel are held in."""
 
     def __init__(self, numbering: Numbering) -> None:
-        """For a kernel that was entered."""
         self.numbering = numbering
         self.registers: dict[tuple[int, tuple[int, ...]], BufferId] = {}
 

@@ -144,7 +144,6 @@ class _Holder:
         return walk if simple and fits else None
 
     def _loads(self, walk: _Walk) -> Iterator[Load]:
-        """The elements that a walk reads of arrays of others, with all of its loops."""
         walked = {loop.variable for loop in walk.loops()}
         seen = set[Load]()
         for s in walk.body:
@@ -180,7 +179,6 @@ class _Holder:
         return self._fill(walk, load, held), out
 
     def _fill(self, walk: _Walk, load: Load, held: BufferId) -> ThreadLoop:
-        """The spread that fills registers, in loops of its own."""
         names = {
             loop.variable: self.numbering.variable(self.numbering.names[loop.variable], "_")
             for loop in walk.loops()

@@ -301,8 +301,6 @@ def _bytes(program: ir.Program, number: int, place: Placement) -> int | None:
 
 
 def _folded(program: ir.Program, body: ir.Block, places: Places) -> ir.Block:
-    """A block in which buffers are indexed by the dimensions that they keep."""
-
     def index_of(access: Access) -> tuple[Affine, ...]:
         return _kept(program, access, places) if access[0] in places else access[1]
 

@@ -147,7 +147,6 @@ class _Iteration:
         }
 
     def _collect(self, body: ir.Block, behind: Conditions) -> None:
-        """Collect the changes of a block, by what it changes."""
         for s in body:
             match s:
                 case ir.Store():
@@ -175,7 +174,6 @@ class _Iteration:
         return FixedUnless(0, unmet, finite) if unmet else None
 
     def _idle(self, step: Update) -> FixedUnless:
-        """The conditions in which a step leaves a value as it is."""
         s, behind = step
         if isinstance(s, (ir.Change, ir.Store)) and s.corrects:
             return FixedUnless(0, None)

@@ -71,7 +71,6 @@ class CopyMapper:
     """Transposing copies of one kernel, mapped to threads."""
 
     def __init__(self, numbering: Numbering) -> None:
-        """For a kernel that was entered."""
         self.program = numbering.program()
         self.numbering = numbering
 

@@ -37,7 +37,6 @@ class Unread:
     """The statements of a kernel, and what they read of arrays that threads have to themselves."""
 
     def __init__(self, body: Block) -> None:
-        """For the body of the kernel's spread."""
         self._sites: list[StatementSite] = []
         self._collect(body, (), (), frozenset())
         self._of = {id(site.statement): site for site in self._sites}
@@ -95,7 +94,6 @@ def _is_own(s: Statement, buffer: int, index: Sequence[Affine]) -> bool:
 
 
 def _whole_variables(index: Sequence[Affine]) -> set[int]:
-    """The variables that are indices of dimensions."""
     return {variable for _, variable in _dimensions(index)}
 
 

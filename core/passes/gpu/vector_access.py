@@ -103,7 +103,6 @@ def _vectors(program: ir.Program, spread: ThreadLoop, every: ir.Block) -> Vector
 
 
 def _ends(every: ir.Block) -> Ends:
-    """The size that each loop variable is below."""
     inside = [*ir.statements_within(every)]
     return {s.variable: s.size for s in inside if isinstance(s, ir.For)}
 
@@ -173,7 +172,6 @@ def _is_there(program: ir.Program, load: Load, ends: Ends) -> bool:
 
 
 def _is_along(index: Sequence[Affine], variable: int) -> bool:
-    """Whether an index goes along a row, an element an iteration."""
     return row_step(index, variable) == 1 and not index[-1].looked and not index[-1].sizes
 
 

@@ -53,7 +53,6 @@ Asking = tuple[str, Role, int | None]
 
 
 def _opened(scheduled: Scheduled, instance: Instance, nest: Nest) -> Iterator[Asking]:
-    """The loops that an instance opens by itself."""
     node = scheduled.shaped.assignment(instance.value)
     for position, loop in enumerate(nest.order):
         if loop in instance.home:

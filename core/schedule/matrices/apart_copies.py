@@ -79,11 +79,9 @@ class Worth:
         return [value for value in matrices.wide if self.tiled.tiles[value] is not None]
 
     def _stored(self, matrices: Matrices) -> list[int]:
-        """The ones among some matrices that would be stored."""
         return [value for value in matrices.wide if not self.readers.inlined[value]]
 
     def _bytes(self, values: Iterable[int]) -> float:
-        """The bytes of some values, as far as extents are known."""
         return sum(_bytes(self.shaped, value) for value in values)
 
     def _holds_alone(self, number: int) -> bool:
@@ -151,7 +149,6 @@ class Worth:
 
 
 def _bytes(shaped: Shaped, value: int) -> float:
-    """The bytes of a value, as far as extents are known."""
     tensor = shaped.tensors[value]
     extents = (shaped.sizes[size].fixed for size in tensor.dims)
     return BYTES[tensor.dtype] * prod(USUAL if extent is None else extent for extent in extents)
@@ -322,7 +319,6 @@ class MatrixCopies:
         return True
 
     def _before(self, value: int) -> list[int]:
-        """The values that stand before one: exits of kernels before its own, and what it is made of."""
         first: dict[int, None] = {}
         if value in self.home:
             n, kernel = self.home[value]
@@ -417,7 +413,6 @@ class MatrixCopies:
     # -- matrices ------------------------------------------------------------------------------------------------------
 
     def _clone(self, value: int, phase: Phase) -> None:
-        """Compute in a kernel the matrices that one of its values is made of."""
         needed: set[int] = set()
         todo = [value]
         while todo:

@@ -121,7 +121,6 @@ def _is_pointwise(shaped: Shaped, node: Assignment) -> bool:
 
 
 def _dims(shaped: Shaped, value: int) -> Counter[int]:
-    """The sizes of the dimensions of a value but for those of extent 1."""
     return Counter(size for size in shaped.tensors[value].dims if shaped.sizes[size].fixed != 1)
 
 
@@ -167,11 +166,9 @@ class _Labels:
         return self
 
     def _is_product(self, value: int) -> bool:
-        """Whether a value is what a reduction computes in its innermost loop."""
         return self.inlining.inlined[value] and _is_summed(self.inlining, value)
 
     def _is_one(self, node: Assignment, axis: int) -> bool:
-        """Whether an axis has one iteration: it has no label."""
         return self.shaped.sizes[node.sizes[axis]].fixed == 1
 
     def _dims(self, value: int) -> list[int | None]:
@@ -350,7 +347,6 @@ class _Labels:
         return labels[tile.lanes] if labels[tile.rows] is None else labels[tile.rows]
 
     def _is_across(self, exits: Mapping[int, Exit]) -> bool:
-        """Whether something has the rows along memory that everything goes by."""
         rows = {each.label for each in exits.values()}
         ends = (self._dims(value)[-1] for value in self.connected)
         return any(each.across for each in exits.values()) or any(end in rows for end in ends)

@@ -96,7 +96,6 @@ class _Kernels:
         return replace(self.group, axes=self.axes, rows=frozenset(self.rows), kernels=kernels)
 
     def _prune(self) -> None:
-        """Leave out what is computed from rows, but read by nothing that belongs to a kernel."""
         read: set[int] = set()
         for value in sorted(self.axes, reverse=True):
             node = self.shaped.nodes[value]
@@ -107,7 +106,6 @@ class _Kernels:
                 read.update(node.values())
 
     def _reach(self, value: int) -> None:
-        """Note the exits that a value is computed from, and whether row by row alone."""
         node = self.shaped.assignment(value)
         reached: dict[int, bool] = {}
         is_row = value not in self.axes and self._is_row(value, node)
@@ -146,7 +144,6 @@ class _Kernels:
         )
 
     def _is_row(self, value: int, node: Assignment) -> bool:
-        """Whether a value is computed from reduced rows, one by one; its axes then have the labels of theirs."""
         if node.acc is not None or node.base is not None or node.lookups():
             return False
         labels: list[int | None] = [None] * len(node.axes)
