@@ -407,7 +407,7 @@ fit: Callable[[Shaped, Sequence[tuple[int, ...]]], tuple[int, ...]] = lazy(
 
 def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
     from ilang.core.ir.size_class import extents_of
-    from ilang.core.transform.guards import without_met_guards
+    from ilang.core.transform.conditions import without_met_guards
     from ilang.core.transform.views import moved_views
 
     return moved_views(without_met_guards(shaped), extents_of(shaped, small, machine))

@@ -209,7 +209,7 @@ class Loops:
         value = step.value
         primitives = (part.primitive for part in scalars_within(value) if isinstance(part, Apply))
         if not COSTS.keys().isdisjoint(primitives):  # something takes long
-            from ilang.core.passes.common import with_variables
+            from ilang.core.passes.subexpressions import with_variables
 
             value = with_variables(value, define)
         steps.append(step if value is step.value else replace(step, value=value))

@@ -19,9 +19,8 @@ from ilang.core.ir.ids import ValueId
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Shaped
 from ilang.core.record import replace
 from ilang.core.transform.building import ProgramBuilder
-from ilang.core.transform.copies import is_copy
 from ilang.core.transform.reverse import Reverse
-from ilang.core.transform.simplified import simplified
+from ilang.core.transform.simplified import is_copy, simplified
 from ilang.core.walks import parts_first
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, size_value
 from ilang.core.ir.assignments import substituted
-from ilang.core.ir.shaped import Assignment, Size
-from ilang.core.record import record
+from ilang.core.ir.shaped import Assignment, Node, Shaped, Size
+from ilang.core.record import record, replace
 
 MOST = 64
 """Conditions on a row, past which it is not said which rows have an element: bounds meet each other in pairs."""
@@ -102,3 +102,35 @@ def _without(held: Sequence[Affine], axis: int) -> list[Affine] | None:
         return None
     met = [d * one + c * other for c, one in low for d, other in high]
     return [*(each for c, each in steps if not c), *dict.fromkeys(met)]
+
+
+def without_met_guards(shaped: Shaped) -> Shaped:
+    """The program without guards that extents prove; itself where there are none.
+
+    Where ``in0`` has 1300 elements and ``i`` goes to 1298:
+        in:   out[i] = (in0[i+2] if 0 <= i+2 < 1300 else 0)
+        out:  out[i] = in0[i+2]
+    """
+    nodes = tuple(_without_proved(shaped, node) for node in shaped.nodes)
+    changed = any(one is not other for one, other in zip(nodes, shaped.nodes, strict=True))
+    return replace(shaped, nodes=nodes) if changed else shaped
+
+
+def _without_proved(shaped: Shaped, node: Node) -> Node:
+    """A node with the guards that may fail."""
+    if not isinstance(node, Assignment) or not (
+        node.guards or any(read.guards for read in node.reads)
+    ):
+        return node
+    bounds = Bounds(shaped.sizes, node)
+
+    def unmet(guards: tuple[Within, ...]) -> tuple[Within, ...]:
+        return tuple(g for g in guards if not all(map(bounds.follows, conditions((g,)))))
+
+    guards = unmet(node.guards)
+    reads = tuple(
+        read if (left := unmet(read.guards)) == read.guards else replace(read, guards=left)
+        for read in node.reads
+    )
+    same = guards == node.guards and reads == node.reads
+    return node if same else replace(node, guards=guards, reads=reads)

@@ -1,9 +1,10 @@
 """Steps that make derivatives shorter, one after the other; no bit of a result changes.
 
-    constants.py       numbers that tensors are full of stand where they are read
-    copies.py          copy propagation
-    duplicates.py      what is computed twice is computed once
-    recomputed.py      what is as cheap to compute as to read is not stored
+    constants_in_place   in:   g[i] = 1;  d[i] = t[i] * g[i]           out:  d[i] = t[i]
+    propagated_copies    copy propagation
+    computed_once        in:   t[i] = n0[i] - n1[];  u[j] = n0[j] - n1[];  out = sum t[i] * u[i] over i
+                         out:  t[i] = n0[i] - n1[];  out = sum t[i] * t[i] over i
+    recomputed           what is as cheap to compute as to read is not stored
 
 Then what an iteration computes is made shorter by rules (``ir/scalar_rules.py``). Each step leaves out what nothing
 needs any more.
@@ -11,13 +12,16 @@ needs any more.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from ilang.core.calculus.affine import Affine, axis_index
+from ilang.core.ir.assignments import reindexed, renumbered, substituted
+from ilang.core.ir.ids import ValueId
+from ilang.core.ir.scalar import Constant, Operand, Scalar
 from ilang.core.ir.scalar_rules import short_scalar
-from ilang.core.ir.shaped import Assignment, Node, Shaped
-from ilang.core.record import replace
+from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
+from ilang.core.record import mapped, replace
 from ilang.core.transform.building import pruned, reading
-from ilang.core.transform.constants import constants_in_place
-from ilang.core.transform.copies import propagated_copies
-from ilang.core.transform.duplicates import computed_once
 from ilang.core.transform.recomputed import recomputed
 
 
@@ -36,3 +40,125 @@ def shortened(shaped: Shaped) -> Shaped:
             short = node if scalar is node.scalar else reading(node, node.reads, scalar)
         nodes.append(short)
     return pruned(replace(shaped, nodes=tuple(nodes)))
+
+
+def constants_in_place(shaped: Shaped) -> Shaped:
+    """The program in which no assignment reads a tensor of one number; those that nothing else needs are gone."""
+    nodes: list[Node] = []
+    for node in shaped.nodes:
+        nodes.append(_with_constants(node, nodes) if isinstance(node, Assignment) else node)
+    return pruned(replace(shaped, nodes=tuple(nodes)))
+
+
+def _with_constants(node: Assignment, nodes: Sequence[Node]) -> Assignment:
+    """An assignment that has in its scalar the numbers of which it reads whole tensors."""
+    constants = [_constant(read, nodes) for read in node.reads]
+    if not any(constants):
+        return node
+    return reading(node, node.reads, short_scalar(_put(node.scalar, constants)))
+
+
+def _constant(read: Read, nodes: Sequence[Node]) -> Constant | None:
+    """The number that a read delivers wherever it is: one with guards delivers 0, too."""
+    producer = nodes[read.value]
+    if not isinstance(producer, Assignment) or read.guards or producer.guards:
+        return None
+    if producer.acc is not None or producer.base is not None:
+        return None
+    return producer.scalar if isinstance(producer.scalar, Constant) else None
+
+
+def _put(scalar: Scalar, constants: Sequence[Constant | None]) -> Scalar:
+    return mapped(scalar, Operand, lambda operand: constants[operand.number] or operand)
+
+
+def propagated_copies(shaped: Shaped) -> Shaped:
+    """The program in which no assignment reads a copy; copies that nothing else needs are gone."""
+    nodes: list[Node] = []
+    for node in shaped.nodes:
+        nodes.append(_without_copies(node, nodes) if isinstance(node, Assignment) else node)
+    return pruned(replace(shaped, nodes=tuple(nodes)))
+
+
+def _without_copies(node: Assignment, nodes: list[Node]) -> Assignment:
+    """An assignment that reads what copies are of; the copies have been looked at before."""
+    reads = tuple(_source(read, nodes) for read in node.reads)
+    return node if reads == node.reads else replace(node, reads=reads)
+
+
+def _source(read: Read, nodes: list[Node]) -> Read:
+    """The read of what a copy is of, at the place that the copy has it from."""
+    copy = nodes[read.value]
+    if isinstance(copy, View) or not isinstance(copy, Assignment) or not is_copy(copy):
+        return read
+    (source,) = copy.reads
+    place: dict[int, Affine] = {}
+    for part, index in zip(copy.target, read.index, strict=True):
+        axis = part.axis()
+        if axis is not None:
+            place[axis] = index
+    composed = tuple(substituted(part, place) for part in source.index)
+    guards = tuple(replace(held, index=substituted(held.index, place)) for held in source.guards)
+    return Read(source.value, composed, guards + read.guards)
+
+
+def is_copy(node: Assignment) -> bool:
+    """Whether every element is one of another value, and nothing is looked up to find it.
+
+    A copy that reverses a dimension is kept: its readers would read backwards.
+    """
+    alone = node.acc is None and node.base is None and not node.guards
+    plain = isinstance(node.scalar, Operand) and len(node.reads) == 1
+    if not alone or not plain or node.lookups() or node.schedule is not None:
+        return False
+    return all(0 < c for part in node.reads[0].index for c, _ in part.steps())
+
+
+def computed_once(shaped: Shaped) -> Shaped:
+    """The program without values that are equal to one before: what read them reads that one.
+
+    Outputs stay, each in memory of its own, and so does what is stored into: bases, and what takes their place.
+    """
+    outputs = {*shaped.outputs, *map(shaped.owner, shaped.outputs)}
+    bases = {node.base for node in shaped.nodes if isinstance(node, Assignment)}
+    number = {value: value for value, _ in shaped.numbered()}
+    known: dict[object, ValueId] = {}
+    nodes: list[Node] = []
+    for value, given in shaped.numbered():
+        node = renumbered(given, number)
+        nodes.append(node)
+        key = None if value in bases else _key(node, shaped.tensors[value])
+        if key is not None:
+            first = known.setdefault(key, value)
+            number[value] = value if value in outputs else first
+    return pruned(replace(shaped, nodes=tuple(nodes)))
+
+
+def _key(node: Node, tensor: Tensor) -> object:
+    """A key that is equal for two nodes that give the same elements; None for one that is like no other."""
+    match node:
+        case Input():
+            return None
+        case View():
+            return "view", node.value, node.sizes, node.source, node.target, tensor.dims
+        case Assignment() if node.base is not None or node.schedule is not None:
+            return None
+        case Assignment():
+            order = [*dict.fromkeys((*_met(node), *range(len(node.axes))))]
+            moved = reindexed(node, {axis: axis_index(n) for n, axis in enumerate(order)})
+            sizes = tuple(node.sizes[axis] for axis in order)
+            computation = repr((moved.target, moved.reads, moved.scalar, moved.guards))
+            return computation, sizes, node.acc, tensor.dtype, tensor.dims
+
+
+def _met(node: Assignment) -> Iterator[int]:
+    """The axes of an assignment as they are met in its indices: those of the target first."""
+    for index in node.indices():
+        yield from _axes_of(index)
+
+
+def _axes_of(index: Affine) -> Iterator[int]:
+    yield from index.variables()
+    for _, each in index.looked:
+        for part in each.index:
+            yield from _axes_of(part)

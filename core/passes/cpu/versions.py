@@ -8,20 +8,29 @@ Example, where the conditions of reads hold in one interval of iterations:
     in:   for x: t[x] = (in0[x-1] if 0 <= x-1 < n_x else 0)
     out:  for x, cut from 1 to n_x+1: t[x] = (in0[x-1] if 0 <= x-1 < n_x else 0)
 
-A loop that prefetches (``prefetch.py``) may be split, too (``splits.py``); a loop that divides by a reciprocal
-(``reciprocals.py``) is not. Short rows of slow work become whole vectors (``tails.py``). GCC refuses to unroll 65535
-times, and takes minutes for a few thousand copies.
+Example, where a store along memory is prefetched 4096 bytes further on, 512 bytes at a time:
+    in:   for j: out[i,j] = in0[i,j] + in1[j]
+    out:  for j prefetching out[i,j+1024] and in0[i,j+1024] by 128: out[i,j] = in0[i,j] + in1[j]
+
+The hardware prefetcher stops at the end of a page, and a row of a matrix is often a page. Elements that a vectorized
+loop prefetches already (``lanes.py``) are not prefetched twice. A loop that prefetches may be split, too
+(``splits.py``); a loop that divides by a reciprocal is not. Short rows of slow work become whole vectors
+(``tails.py``). GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ilang.core.calculus.affine import row_step
+from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.rewriting import parts_of, unless_same, with_bodies
-from ilang.core.ir.scalar import Apply, Load, Scalar, Select, reads_both, scalars_within
-from ilang.core.passes.cpu.prefetch import fetched_buffers, prefetch_of_stores
-from ilang.core.passes.cpu.reciprocals import invariant_division
+from ilang.core.ir.cpu import CacheLines, Prefetch
+from ilang.core.ir.kernel import Define, For, Program, Store
+from ilang.core.ir.rewriting import is_guarded, is_invariant, parts_of, unless_same, with_bodies
+from ilang.core.ir.scalar import Apply, Load, Local, Scalar, Select, reads_both, scalars_within
+from ilang.core.ops import SLOW
+from ilang.core.passes.cpu.shifted import has_shifts
 from ilang.core.passes.cpu.splits import cut
 from ilang.core.passes.cpu.tails import ShortRows
 from ilang.core.record import replace
@@ -113,3 +122,101 @@ def _loads_conditionally(scalar: Scalar) -> bool:
         case _:
             return False
     return any(isinstance(part, Load) for side in sides for part in scalars_within(side))
+
+
+MOST_ROWS = 2
+"""Rows at most that a loop prefetches, the stored one included: more of them keep memory busy by themselves."""
+
+
+def fetched_buffers(program: ir.Program) -> frozenset[int]:
+    """The buffers that loops of a program prefetch."""
+    return frozenset(
+        load.buffer
+        for kernel in program.kernels
+        for s in ir.every(kernel.body, ir.For)
+        if s.prefetch is not None
+        for _, loads in s.prefetch.lines
+        for load in loads
+    )
+
+
+def prefetch_of_stores(
+    program: ir.Program, fetched: frozenset[int], loop: ir.For
+) -> Prefetch | None:
+    """The prefetch of what a loop stores next, where that pays, but for buffers that others have ``fetched``."""
+    rows = _rows(program, fetched, loop)
+    if not rows or MOST_ROWS < len(rows):
+        return None
+    memory, size = program.machine.memory, BYTES[rows[0].dtype]
+    return Prefetch(memory.fetched_bytes // size, tuple(_lines(program, row) for row in rows))
+
+
+def _lines(program: ir.Program, row: Load) -> CacheLines:
+    memory, size = program.machine.memory, BYTES[row.dtype]
+    further = (*row.index[:-1], row.index[-1] + memory.page_bytes // size)
+    return memory.line_bytes // size, (replace(row, index=further),)
+
+
+def _rows(program: ir.Program, fetched: frozenset[int], loop: ir.For) -> tuple[Load, ...]:
+    """Elements that a loop stores, and reads alike, one after the other; none where a prefetch does not pay.
+
+    Fetching pays where a loop only computes and stores elements of an output, without an exponential or the like, which
+    takes longer than the memory.
+    """
+    store = loop.body[-1] if loop.body else None
+    plain = not loop.within and loop.chunk is None and loop.role not in ("u", "v")
+    if not plain or loop.lanes > 1 or has_shifts(program, loop):
+        return ()
+    if not isinstance(store, ir.Store) or not store.index or store.buffer in fetched:
+        return ()
+    buffer, extent = program.memory(store.buffer), program.sizes[loop.size].fixed
+    if buffer.role != "output" or row_step(store.index, loop.variable) != 1:
+        return ()
+    if extent is not None and extent * BYTES[buffer.dtype] < program.machine.memory.page_bytes:
+        return ()
+    rows = {store.buffer: Load(store.buffer, store.index, buffer.dtype)}
+    for s in loop.body:
+        if not isinstance(s, (ir.Define, ir.Store)) or (isinstance(s, ir.Define) and s.mutable):
+            return ()
+        for part in scalars_within(s.value):
+            if isinstance(part, Apply) and part.primitive in SLOW:
+                return ()
+            if not isinstance(part, Load):
+                continue
+            if part.buffer == store.buffer:
+                return ()
+            alike = part.index == store.index and part.buffer not in fetched
+            if alike and not program.buffers[part.buffer].private:
+                rows[part.buffer] = part
+    return tuple(rows.values())
+
+
+def invariant_division(program: Program, loop: For) -> Apply | None:
+    """The one division of a loop by what the loop does not change, where the loop may run twice; else None.
+
+    A target may compute the quotients by a loop that multiplies by the reciprocal and corrects the result, if the
+    divisor and all dividends are in range. Both loops give the same bits, except for quotients below the smallest
+    normal number, which may differ in the last bit. A loop that reads under a condition runs in parts
+    (``splits.py``), and may not.
+    """
+    if loop.manner is not None or loop.role or is_guarded(loop.body):
+        return None
+    extent = program.sizes[loop.size].fixed
+    if extent is not None and extent < program.machine.divided_iterations:
+        return None
+    stored = {s.buffer for s in loop.body if isinstance(s, Store)}
+    defined = {s.variable for s in loop.body if isinstance(s, Define)}
+    divisions: list[Apply] = []
+    for s in loop.body:
+        if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
+            return None
+        for part in scalars_within(s.value):
+            if isinstance(part, Load) and part.buffer in stored:
+                return None
+            if isinstance(part, Apply) and part.primitive == "div" and part.dtype == "f32":
+                divisions.append(part)
+    if len(divisions) != 1 or not stored:
+        return None
+    number, divisor = divisions[0].arguments
+    varies = isinstance(number, (Load, Local)) and not is_invariant(number, loop.variable, defined)
+    return divisions[0] if varies and is_invariant(divisor, loop.variable, defined) else None

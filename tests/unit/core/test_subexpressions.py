@@ -11,7 +11,7 @@ import pytest
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Operand, Scalar, scalars_within
 from ilang.core.ops import SLOW
-from ilang.core.passes.common import with_variables
+from ilang.core.passes.subexpressions import with_variables
 from tests.shares import one_in
 from tests.unit.core.test_scalars import SPECIAL, TYPES, scalar, value
 
