@@ -38,7 +38,7 @@ def own_nest(
         nest = Nest(*tile, sites)
     elif lanes is not None:
         axes = analysis.order(value, node)
-        nest = Nest(*across(node, axes, lanes, analysis.machine), sites)
+        nest = Nest(*across(node, axes, lanes, analysis.extents, analysis.machine), sites)
     else:
         axes = analysis.order(value, node)
         squares = _transposed(analysis, value, node)

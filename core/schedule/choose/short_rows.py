@@ -27,7 +27,7 @@ from ilang.core.schedule.choose.accesses import Accesses, loop_order, reads_of, 
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.loops import priced_loops
 from ilang.core.schedule.choose.packing import Across
-from ilang.core.schedule.choose.tile import Factors
+from ilang.core.schedule.choose.tile import Factors, narrowed
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import mapping
 
@@ -149,11 +149,12 @@ def _pays(
 
 
 def across(
-    node: Assignment, order: Sequence[int], rows: Across, machine: Machine
+    node: Assignment, order: Sequence[int], rows: Across, extents: Extents, machine: Machine
 ) -> tuple[Factors, tuple[Loop, ...]]:
     """The splits and loops of an assignment by itself, whose ``order`` has rows innermost: blocks of them outside."""
     factors: list[tuple[int, ...]] = [()] * len(order)
-    factors[rows.last] = machine.tiles.block[1:]
+    count = extents.fixed(node.sizes[rows.last])
+    factors[rows.last] = (narrowed(count, machine.tiles.block[1], machine),)
     reduced, last = node.reduced_axes(), len(order) - (1 if rows.other < 0 else 2)
     at = next((n for n, axis in enumerate(order) if axis in reduced), last)
     outer, inner = (map(Loop, axes) for axes in (order[:at], order[at:-1]))

@@ -144,6 +144,11 @@ class _Contraction:
         given = (self.node, self.extents, order, self.accesses, self.machine)
         return priced_loops(*given)[0][1]
 
+    def has_lanes(self, axis: int) -> bool:
+        """Whether an axis that moves windows is long enough for lanes: half a vector of 8 floats, or more."""
+        extent = self.extent(axis)
+        return extent is not None and 2 * extent >= self.machine.small_extent and self.slides(axis)
+
     def slides(self, axis: int) -> bool:
         """Whether an axis moves windows forwards, and does nothing else."""
         parts = [p for index in self.accesses for p in index if axis in p.variables()]
@@ -198,10 +203,12 @@ def _rows_and_lanes(contraction: _Contraction) -> tuple[int, int] | None:
 
     Lanes go along the last output axis that is not small. Rows go along an output axis that no operand has beside the
     lanes: what one operand has of a row is used for all lanes, what the other has of a lane for all rows. A small
-    axis will do for rows if windows slide, or all extents are known.
+    axis will do for rows if windows slide, or all extents are known; for lanes if it moves windows and all are small.
     """
     node = contraction.node
     outputs = [axis for axis in node.output_axes() if not contraction.is_small(axis)]
+    if not outputs:
+        outputs = [axis for axis in node.output_axes() if contraction.has_lanes(axis)]
     if not outputs:
         return None
     lanes = outputs[-1]
@@ -412,7 +419,8 @@ def _tiling(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
     narrow = narrowed(width, machine.tiles.lanes, machine)
     # Elsewhere many rows would be lines of one place in the cache.
     along = all(_is_last(index, rows) for index in accesses if _has(index, rows))
-    times = machine.tiles.lanes // narrow if along else 1
+    is_dense = along or contraction.is_small(rows)
+    times = machine.tiles.lanes // narrow if is_dense else 1
     factors[rows] = (_height(height, machine.tiles.rows, times),)
     factors[lanes] = (narrow,)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,38 @@ def test_results(text: str, extent: int) -> None:
         arrays[1] = arrays[1][:, 0]
     expected = component(*arrays, target="numpy")
     np.testing.assert_allclose(component(*arrays, threads=2), expected, rtol=1e-5, atol=1e-5)
+
+
+CONVOLUTION = "nc(h+r)(w+s)*kcrs~nkhwcrs >> +nkhwcrs~nkhw"
+
+
+@pytest.mark.parametrize(
+    ("image", "weights", "rows"),
+    [
+        ((1, 24, 11, 11), (7, 24, 5, 5), 8),
+        ((2, 5, 6, 9), (3, 5, 3, 3), 3),
+        ((1, 40, 6, 6), (1, 40, 3, 3), None),  # no element is used for several results
+        ((1, 9, 5, 5), (7, 9, 3, 3), None),  # places for less than half of a vector
+    ],
+)
+def test_few_places_are_lanes_of_a_tile_with_few_channels(
+    image: tuple[int, ...], weights: tuple[int, ...], rows: int | None
+) -> None:
+    component = i(CONVOLUTION)
+    held = re.findall(r"tile f32\[(\d+),16\]", str(component.loops(image, weights)))
+    assert held == ([] if rows is None else [str(rows)])
+    draw = np.random.default_rng(0)
+    arrays = [draw.normal(size=shape).astype(np.float32) for shape in (image, weights)]
+    expected = component(*arrays, target="numpy")
+    np.testing.assert_allclose(component(*arrays, threads=2), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("places", "lanes"), [(16, 16), (17, 32), (100, 64)])
+def test_short_rows_have_no_more_lanes_than_vectors_need(places: int, lanes: int) -> None:
+    component = i(">abc~b")
+    assert f"in0_copy f32[5,{lanes}]" in str(component.loops((300, places, 5)))
+    array = np.random.default_rng(places).normal(size=(300, places, 5)).astype(np.float32)
+    np.testing.assert_array_equal(component(array), array.max((0, 2)))
 
 
 def test_a_note_never_says_that_an_extent_is_itself() -> None:
