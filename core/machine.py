@@ -40,7 +40,7 @@ class Tiles:
         most_elements: of a tile that a written schedule asks for; on a GPU, of each thread.
         unrolled_terms: terms that are summed in one scalar variable before they meet an accumulator: as many loads at a
             time.
-        strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
+        strip_terms: terms that are summed before they meet an accumulator in memory.
         many_lanes: results, those in lanes among them, for which a copy of what rows alone read is worth its time.
         tail: an axis whose last tile has idle lanes for more than one of so many elements is joined with the next.
         block: elements of a transposed block, along the operand and along the result.
@@ -57,7 +57,6 @@ class Tiles:
     window_block: int
     most_elements: int
     unrolled_terms: int
-    strip: int
     strip_terms: int
     many_lanes: int
     tail: int
@@ -116,9 +115,6 @@ class Memory:
             lines wait at once.
         fetched_elements: how many elements a loop in lanes fetches at a time.
         streamed_bytes: results from this size on are written past the caches.
-        transposed_bytes: of the smallest elements that vectors transpose.
-        packed_rows: rows that are read side by side where strips narrower than a line are packed: lines a page apart,
-            of which the nearest cache keeps as many.
         kept_bytes: matrices that take no more stay in the caches from where they are computed to where they are read.
         unit_stride: the cost of a step of a loop along the last dimension of an access that it moves, per element.
         wide_stride: that along another dimension: a cache line a step; each further dimension adds one.
@@ -132,8 +128,6 @@ class Memory:
     fetched_bytes: int
     fetched_elements: int
     streamed_bytes: int
-    transposed_bytes: int
-    packed_rows: int
     kept_bytes: int
     unit_stride: float = 1.0
     wide_stride: float = 8.0
@@ -154,7 +148,6 @@ class Threads:
         most_blocks: blocks of a reduction at most.
         block_work: iterations of such a block at least: enough for a thread to start for.
         block_terms: terms that each accumulator of such a block meets at least, where it has several.
-        block_elements: accumulators of all blocks of a reduction at most, or one block.
     """
 
     most: int
@@ -164,7 +157,6 @@ class Threads:
     most_blocks: int
     block_work: int
     block_terms: int
-    block_elements: int
 
 
 @record
@@ -383,6 +375,13 @@ class Machine:
         held = max(variant.held_bytes for variant in self.variants)
         return 3 * elements * BYTES[dtype] <= 2 * held
 
+    def accumulators(self, cache: int) -> int:
+        """Accumulators in f64 that take half of a cache, by its number; what meets them has the other half.
+
+        A machine without prices of loops, a GPU, has one.
+        """
+        return 1 if self.core is None else self.core.cache_bytes[cache] // (2 * BYTES["f64"])
+
     def most_sum_lanes(self) -> int:
         """Partial results of any reduction at most: twice as many where an operation takes longer than an addition."""
         return 2 * self.sum_lanes
@@ -408,7 +407,6 @@ CPU = Machine(
         window_block=4,
         most_elements=1024,  # 64 vectors of sixteen floats, more than any processor has registers for
         unrolled_terms=16,
-        strip=2048,  # 16 KB of f64
         strip_terms=8,
         many_lanes=256,
         tail=20,
@@ -421,8 +419,6 @@ CPU = Machine(
         fetched_bytes=512,
         fetched_elements=256,
         streamed_bytes=32 << 20,
-        transposed_bytes=4,
-        packed_rows=8,
         kept_bytes=1 << 20,
     ),
     threads=Threads(
@@ -433,7 +429,6 @@ CPU = Machine(
         most_blocks=64,
         block_work=131072,
         block_terms=16,
-        block_elements=1 << 20,
     ),
     core=Core(  # of the last years, at 4 GHz; lines as a core reads 24 KB to 256 MB, in order and column by column
         multiply_adds=2.0,
@@ -471,7 +466,6 @@ GPU = Machine(
         window_block=4,
         most_elements=64,  # 64 registers of sums, and 128 of what they are added to in f64
         unrolled_terms=0,
-        strip=1 << 62,
         strip_terms=1 << 62,
         many_lanes=1 << 62,
         tail=1,
@@ -486,8 +480,6 @@ GPU = Machine(
         fetched_bytes=128,
         fetched_elements=32,
         streamed_bytes=1 << 62,
-        transposed_bytes=4,
-        packed_rows=8,
         kept_bytes=256 << 20,  # scores of 4096 for as many, four times
     ),
     threads=Threads(
@@ -498,7 +490,6 @@ GPU = Machine(
         most_blocks=264,  # two for each multiprocessor
         block_work=4096,
         block_terms=1,
-        block_elements=1,
     ),
     device=DeviceLimits(
         warp=32,

@@ -92,7 +92,7 @@ def _numbers(machine: Machine) -> Iterator[tuple[str, ...]]:
     yield (
         "/* the terms of each element of a block at least, and the elements of all blocks at most */",
         f"#define BLOCK_TERMS {threads.block_terms}",
-        f"#define BLOCK_ELEMENTS {threads.block_elements}",
+        f"#define BLOCK_ELEMENTS {machine.accumulators(-1)}",
     )
     yield tuple(_registers(machine))
 

@@ -140,7 +140,9 @@ def copy_of(
 def _in_strips(
     storage: Storage, tensor: Tensor, nest: Nest, packed: Sequence[PackedDimension]
 ) -> Nest | None:
-    """The loops of a copy in strips narrower than a line, some rows at a time; None where it has none.
+    """The loops of a copy in strips narrower than a line; None where it has none.
+
+    The copy goes by as many rows at a time as the nearest cache has ways, since it keeps so many lines a page apart.
 
     Args:
         storage: the sizes of the program.
@@ -148,7 +150,8 @@ def _in_strips(
         nest: a loop per dimension of the copy, in their order.
         packed: the dimensions of the copy.
     """
-    if len(packed) < 3 or storage.machine.device is not None:
+    core = storage.machine.core
+    if len(packed) < 3 or core is None:
         return None
     strip, row, inside = (nest.order[-1], nest.order[-2], packed[-1].plain)
     width = fixed(storage.sizes, packed[-1].extent)
@@ -164,7 +167,7 @@ def _in_strips(
     if nest.factors[row.axis] or row.axis == strip.axis:
         return None
     factors = list(nest.factors)
-    factors[row.axis] = (storage.machine.memory.packed_rows,)
+    factors[row.axis] = (core.cache_bytes[0] // core.way_bytes[0],)
     others = [loop for loop in nest.order[:-2] if loop not in strips]
     order = (*others, row, *strips, Loop(row.axis, 1), strip)
     return Nest(tuple(factors), order, ())

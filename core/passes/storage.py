@@ -153,7 +153,7 @@ class Storage:
     ) -> int:
         """The size number of the chunks of a reduction over loops of these sizes, with so many accumulators."""
         of, threads = calculus.large_product, self.machine.threads
-        limits = (chunks.most, chunks.work, threads.block_terms, threads.block_elements)
+        limits = (chunks.most, chunks.work, threads.block_terms, self.machine.accumulators(-1))
         each = of(elements) if elements else calculus.number(0)
         value = Extent("chunks", (of(loops), each, *map(calculus.number, limits)))
         value = Extent("several", (value,)) if chunks.around else value

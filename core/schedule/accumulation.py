@@ -270,8 +270,8 @@ def _in_chunks(
     reduction: _Reduction, each: RegisterTile | PartialSums | None
 ) -> Accumulation | None:
     """Chunks of a reduction with output loops inside; where one is enough, what ``each`` of them would have."""
-    threads, counts = reduction.program.machine.threads, reduction.counts
-    around = reduction.nest.order[: reduction.leading]
+    machine, counts = reduction.program.machine, reduction.counts
+    threads, around = machine.threads, reduction.nest.order[: reduction.leading]
     if reduction.instance.chain or any(reduction.nest.roles):
         return each
     if around and not _are_blocks(reduction, around, each):
@@ -280,9 +280,8 @@ def _in_chunks(
     elements = [count for loop, count in named if loop.axis not in reduction.reduced]
     least = prod(count or 1 for count in elements)
     work = max(threads.block_work, threads.block_terms * least)
-    if None not in counts and prod(count or 0 for count in counts) < work:
-        return each
-    if threads.block_elements < 2 * least:
+    is_short = None not in counts and prod(count or 0 for count in counts) < work
+    if is_short or machine.accumulators(-1) < 2 * least:
         return each
     if isinstance(each, RegisterTile):
         each = replace(each, outer=each.outer + each.blocks, blocks=(), kept=False)

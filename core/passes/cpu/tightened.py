@@ -24,10 +24,9 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
+from ilang.core.passes.cpu.splits import SHORT
 from ilang.core.record import replace
 
-SHORT = 8
-"""A loop that is known to have no more iterations stays whole: a compiler writes each of them out."""
 End = tuple[Affine, int]
 """The end of a loop, ``ceil(index / step)``: an index, and a step."""
 

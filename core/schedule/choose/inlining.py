@@ -36,7 +36,12 @@ def inlining(shaped: Shaped, stored: Collection[int] = (), scalars: bool = False
     """
     reads, kept = all_reads(shaped)
     kept |= {*stored}
-    sole = [_sole_reader(shaped, reads[value], value in kept) for value in range(len(shaped.nodes))]
+    sole = [  # the one assignment and index that read a value (rule 1)
+        (shaped.assignment(each[0][0]), each[0][1])
+        if len(each) == 1 and value not in kept
+        else None
+        for value, each in enumerate(reads)
+    ]
     inlined: list[bool] = []
     gathering: set[int] = set()
     for value in range(len(shaped.nodes)):
@@ -46,17 +51,6 @@ def inlining(shaped: Shaped, stored: Collection[int] = (), scalars: bool = False
     return Inlining(
         tuple(tuple(each) for each in reads), frozenset(kept), tuple(sole), tuple(inlined)
     )
-
-
-def _sole_reader(
-    shaped: Shaped, reads: list[tuple[int, Read]], kept: bool
-) -> tuple[Assignment, Read] | None:
-    """The one assignment and index that reads a value; None if it cannot be staged there (rule 1)."""
-    if len(reads) != 1 or kept:
-        return None
-    reader, read = reads[0]
-    node = shaped.assignment(reader)
-    return node, read
 
 
 def _gathers(shaped: Shaped, value: int, gathering: set[int]) -> bool:

@@ -118,11 +118,12 @@ class _Candidates:
 
     def _in_memory(self, others: list[int], terms: list[int], lanes: int) -> Iterator[Loops]:
         """A strip of results in the cache, of which each meets the sum of several terms."""
-        tiles, parts = self.machine.tiles, dict[int, int]()
+        machine, parts = self.machine, dict[int, int]()
+        tiles, strip = machine.tiles, machine.accumulators(0)
         outer, inner = [*map(Loop, (*self.around, *others))], [*map(Loop, terms)]
         count, last = self._fixed(lanes), self._fixed(terms[-1])
-        if count is None or tiles.strip < count:
-            parts[lanes] = tiles.strip
+        if count is None or strip < count:
+            parts[lanes] = strip
             outer.append(Loop(lanes))
         if last is None and self.node.acc != "+":
             return  # terms of an extreme that may be left over take as long as all others

@@ -69,20 +69,17 @@ def packed_rows(analysis: Analysis, value: int, nest: Nest) -> TileAxes | None:
     node, sizes = analysis.shaped.assignment(value), analysis.shaped.sizes
     extents = {axis: sizes[node.sizes[axis]].fixed for axis in node.output_axes()}
     lengths = {axis: extent for axis, extent in extents.items() if extent is not None}
-    many = analysis.machine.tiles.many_lanes
-    vector = analysis.machine.vector_lanes("f32")
-    return TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many, vector)
+    return tile.axes(lengths, analysis.machine)
 
 
 def _transposed(
     analysis: Analysis, value: int, node: Assignment
 ) -> tuple[Factors, tuple[Loop, ...]] | None:
     """The splits and loops of work that runs along one axis in an operand and along another in the result."""
-    machine, tensors = analysis.machine, analysis.shaped.tensors
     copies = isinstance(node.scalar, Operand) and not any(
         analysis.inlining.inlined[read.value]
-        or BYTES[tensors[read.value].dtype] < machine.memory.transposed_bytes
+        or BYTES[analysis.shaped.tensors[read.value].dtype] < BYTES["f32"]  # vectors move no less
         for read in node.reads
     )
     reads = reads_of(node, analysis.accesses[value])
-    return transposed(node, analysis.extents, reads, copies, machine)
+    return transposed(node, analysis.extents, reads, copies, analysis.machine)

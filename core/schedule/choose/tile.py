@@ -22,7 +22,7 @@ over whole axes, the last ones first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from ilang.core.calculus.affine import Affine, variables_of
@@ -85,6 +85,11 @@ class Tiling:
         """All loops."""
         return self.outer + self.inner
 
+    def axes(self, lengths: Mapping[int, int], machine: Machine) -> TileAxes:
+        """The axes of this tile, where those of the result have these lengths, as far as they are known."""
+        many, vector = machine.tiles.many_lanes, machine.vector_lanes("f32")
+        return TileAxes(self.rows, self.lanes, self.windows, lengths, many, vector)
+
     def by_rows(self) -> Tiling:
         """This tiling with all lanes inside a block of rows: what runs along the lanes is packed for all blocks."""
         tiled = (Loop(self.rows), Loop(self.lanes))
@@ -130,12 +135,9 @@ class _Contraction:
 
     def price(self, tile: Tiling) -> Price:
         """The price of a tiling; the extents are known."""
-        node, many = self.node, self.machine.tiles.many_lanes
+        node, nest = self.node, Nest(tile.factors, tile.order(), ())
         extents = [self.extent(axis) or 0 for axis in range(len(node.axes))]
-        lengths = {axis: extents[axis] for axis in node.output_axes()}
-        vector = self.machine.vector_lanes("f32")
-        axes = TileAxes(tile.rows, tile.lanes, tile.windows, lengths, many, vector)
-        nest = Nest(tile.factors, tile.order(), ())
+        axes = tile.axes({axis: extents[axis] for axis in node.output_axes()}, self.machine)
         return TilePrice(node, extents, nest, axes, self.machine).price(self.accesses)
 
     def price_without(self) -> Price:
