@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
 from ilang.core.diagnostic import ModuleError
 from ilang.core.ir.syntax import NamedInput
 from ilang.core.notation.naming import refuse_again, refuse_reserved, refuse_type
@@ -15,26 +18,27 @@ from ilang.core.notation.reader import (
 from ilang.core.source import Span
 
 LARGEST_EXTENT = 2**63 - 1
+Item = TypeVar("Item")
 
 
 def read_parameters(reader: Reader) -> tuple[NamedInput, ...]:
     """``(q: f64[m,d], k)``."""
-    reader.take(reader.pos + 1)
-    parameters: list[NamedInput] = []
     names: dict[str, Span] = {}
-    if reader.skip() == ")":
-        reader.take(reader.pos + 1)
-        return ()
-    while True:
-        span, parameter = _parameter(reader)
-        refuse_again(parameter.name, span, names)
-        parameters.append(parameter)
+    return tuple(_listed(reader, ")", lambda: _parameter(reader, names)))
+
+
+def _listed(reader: Reader, close: str, read: Callable[[], Item]) -> Iterator[Item]:
+    """Items between commas, from the bracket at the cursor to the one that closes it."""
+    reader.take(reader.pos + 1)
+    c = "," if reader.skip() != close else close
+    while c != close:
+        yield read()
         c = reader.skip()
-        if c not in (",", ")"):
-            raise _bad_list(reader, "`,` or `)`")
-        reader.take(reader.pos + 1, right=c == ",")
-        if c == ")":
-            return tuple(parameters)
+        if c not in (",", close):
+            raise _bad_list(reader, f"`,` or `{close}`")
+        if c == ",":
+            reader.take(reader.pos + 1, right=close == ")")
+    reader.take(reader.pos + 1)
 
 
 def _bad_list(reader: Reader, wanted: str) -> ModuleError:
@@ -50,8 +54,8 @@ def _word(reader: Reader, wanted: str) -> Span:
     return reader.take(reader.past(WORD, reader.pos))
 
 
-def _parameter(reader: Reader) -> tuple[Span, NamedInput]:
-    """One input, and the span of its name."""
+def _parameter(reader: Reader, names: dict[str, Span]) -> NamedInput:
+    """One input, whose name is none of ``names``."""
     name = _word(reader, "the name of an input")
     refuse_reserved(name.text(), name)
     dtype: str | None = None
@@ -63,30 +67,17 @@ def _parameter(reader: Reader) -> tuple[Span, NamedInput]:
     dims: tuple[str | int, ...] | None = None
     stop = reader.pos
     if reader.skip() == "[":
-        dims = _dims(reader)
+        dims = tuple(_listed(reader, "]", lambda: _dim(reader)))
         stop = reader.pos
-    return name, NamedInput(name.text(), dtype, dims, reader.span(name.start, stop))
+    refuse_again(name.text(), name, names)
+    return NamedInput(name.text(), dtype, dims, reader.span(name.start, stop))
 
 
-def _dims(reader: Reader) -> tuple[str | int, ...]:
-    """``[m,64]``."""
-    reader.take(reader.pos + 1)
-    dims: list[str | int] = []
-    if reader.skip() == "]":
-        reader.take(reader.pos + 1)
-        return ()
-    while True:
-        c = reader.skip()
-        if c and c in DIGITS:
-            dims.append(_extent(reader))
-        else:
-            dims.append(_dimension(_word(reader, "the name or the size of a dimension")))
-        c = reader.skip()
-        if c not in (",", "]"):
-            raise _bad_list(reader, "`,` or `]`")
-        reader.take(reader.pos + 1)
-        if c == "]":
-            return tuple(dims)
+def _dim(reader: Reader) -> str | int:
+    c = reader.skip()
+    if c and c in DIGITS:
+        return _extent(reader)
+    return _dimension(_word(reader, "the name or the size of a dimension"))
 
 
 def _dimension(span: Span) -> str:

@@ -60,11 +60,7 @@ def read_call(reader: Reader, names: Container[str], read_component: ComponentRe
     """
     start = reader.pos
     reader.take(reader.past(WORD, start))
-    _expect(reader, ".", "`.` and the name of an operation")
-    c = reader.skip()
-    if not c or c not in WORD_START:
-        raise reader.unexpected("E0112", "the name of an operation", CALL_HELP)
-    name = reader.take(reader.past(WORD, reader.pos))
+    name = _member(reader)
     opened = reader.skip() == "("
     bracket = reader.here()
     if not opened:
@@ -98,6 +94,19 @@ def read_call(reader: Reader, names: Container[str], read_component: ComponentRe
 
         schedule = parse_schedule(reader, True)
     return Einx(form, reader.span(start), schedule, body)
+
+
+def _member(reader: Reader) -> Span:
+    """Take ``.mean``; the name in it."""
+    _expect(reader, ".", "`.` and the name of an operation")
+    return _name(reader, "E0112", "the name of an operation")
+
+
+def _name(reader: Reader, code: str, wanted: str) -> Span:
+    c = reader.skip()
+    if not c or c not in WORD_START:
+        raise reader.unexpected(code, wanted, CALL_HELP)
+    return reader.take(reader.past(WORD, reader.pos))
 
 
 def _quoted(reader: Reader, wanted: str = "the axes in quotes", help_line: str = CALL_HELP) -> Span:
@@ -137,11 +146,7 @@ def _op(
         after = past_member(reader, stop)
         if not reader.text.startswith("(", after, reader.end):
             reader.take(stop)
-            _expect(reader, ".", "`.` and the name of an operation")
-            c = reader.skip()
-            if not c or c not in WORD_START:
-                raise reader.unexpected("E0112", "the name of an operation", CALL_HELP)
-            return _named(reader.take(reader.past(WORD, reader.pos)), name), None
+            return _named(_member(reader), name), None
     if matches_form(reader) or not c or c not in WORD_START + "(":
         raise _no_op(reader)
     if c == "(" and past_bracket(reader, start) < 0:
@@ -195,16 +200,12 @@ def _expect(reader: Reader, sign: str, wanted: str) -> None:
 
 def _parameter(reader: Reader, before: list[Parameter]) -> Parameter:
     """``r=4``."""
-    c = reader.skip()
-    start = reader.pos
-    if not c or c not in WORD_START:
-        raise reader.unexpected("E0166", "a parameter", CALL_HELP)
-    name = reader.take(reader.past(WORD, start))
+    name = _name(reader, "E0166", "a parameter")
     if any(each.name == name.text() for each in before):
         raise _given_twice(name.text(), name)
     _expect(reader, "=", f"`=` after {name.text()}")
     value = _value(reader, 0)
-    return Parameter(name.text(), value, reader.span(start))
+    return Parameter(name.text(), value, reader.span(name.start))
 
 
 def _value(reader: Reader, depth: int) -> Sizes:

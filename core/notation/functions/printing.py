@@ -47,10 +47,10 @@ def print_program(program: syntax.Tree | syntax.Module) -> str:
     return print_tree(program)
 
 
-def print_term(term: ast.Term, least: int = 0, *, guarded: bool = False) -> str:
+def print_term(term: ast.Term, *, guarded: bool = False) -> str:
     """The text of an expression; ``guarded``: what has a schedule stands in parentheses."""
     pieces: list[str] = []
-    todo: list[Piece] = [(term, least)]
+    todo: list[Piece] = [(term, 0)]
     while todo:
         piece = todo.pop()
         if isinstance(piece, str):

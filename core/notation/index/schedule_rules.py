@@ -86,12 +86,8 @@ def _check_splits(schedule: Schedule, parts: dict[str, int]) -> None:
     for split in schedule.splits:
         start = split.span.start
         _check_axis(split.axis, parts, Span(split.span.source, start, start + len(split.axis)))
-        if split.axis in seen:
-            labels = (Label(split.span, "again here"), Label(seen[split.axis], "first here"))
-            message = f"axis {split.axis} is split twice"
-            help_line = f"one entry may hold several factors: `{split.axis}:2:4`"
-            raise ScheduleError("E0302", message, split.span, help_line, labels)
-        seen[split.axis] = split.span
+        help_line = f"one entry may hold several factors: `{split.axis}:2:4`"
+        _refuse_again(f"axis {split.axis}", "is split twice", split.span, seen, "E0302", help_line)
         product = 1
         for factor in split.factors:
             product *= factor
@@ -102,6 +98,16 @@ def _check_splits(schedule: Schedule, parts: dict[str, int]) -> None:
                 help_line = "no extent needs that many iterations: write smaller factors"
                 raise ScheduleError("E0301", message, split.span, help_line)
         parts[split.axis] = len(split.factors) + 1
+
+
+def _refuse_again(
+    name: str, problem: str, span: Span, seen: dict[str, Span], code: str, help_line: str
+) -> None:
+    """Refuse a name that was seen before; the first one is taken down."""
+    first = seen.setdefault(name, span)
+    if first is not span:
+        labels = (Label(span, "again here"), Label(first, "first here"))
+        raise ScheduleError(code, f"{name} {problem}", span, help_line, labels)
 
 
 def _check_axis(axis: str, parts: dict[str, int], span: Span) -> None:
@@ -135,12 +141,8 @@ def _check_order(form: ScheduleTarget, schedule: Schedule, parts: dict[str, int]
         elif isinstance(atom, Site):
             _check_operand(form, atom.operand, atom.span)
             name = f"digit {atom.operand}"
-        if name in seen:
-            labels = (Label(atom.span, "again here"), Label(seen[name], "first here"))
-            message = f"{name} stands twice in the order"
-            help_line = "leave one out: the order lists each loop, each digit and `!` once"
-            raise ScheduleError("E0305", message, atom.span, help_line, labels)
-        seen[name] = atom.span
+        help_line = "leave one out: the order lists each loop, each digit and `!` once"
+        _refuse_again(name, "stands twice in the order", atom.span, seen, "E0305", help_line)
     wanted = [LoopPart(axis, n, schedule.span) for axis in parts for n in range(parts[axis])]
     missing = [loop for loop in wanted if f"loop {_spelled(loop)}" not in seen]
     if missing:
@@ -191,12 +193,8 @@ def _check_roles(form: ScheduleTarget, schedule: Schedule, parts: dict[str, int]
             _check_part(entry.of, parts, entry.of.span)
             _check_role(entry.role, LOOP_ROLES, "a loop", entry.span)
             name = f"loop {_spelled(entry.of)}"
-        if name in seen:
-            labels = (Label(entry.span, "again here"), Label(seen[name], "first here"))
-            message = f"{name} has two roles"
-            help_line = "leave one out: a loop, and what is staged, has one role"
-            raise ScheduleError("E0311", message, entry.span, help_line, labels)
-        seen[name] = entry.span
+        help_line = "leave one out: a loop, and what is staged, has one role"
+        _refuse_again(name, "has two roles", entry.span, seen, "E0311", help_line)
     _check_dimensions([*schedule.loops()])
 
 
