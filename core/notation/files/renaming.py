@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from ilang.core.ir import syntax
-from ilang.core.record import replace
+from ilang.core.record import mapped_inside, replace
+
+TREES = get_args(syntax.Tree)
 
 
 def merged(
@@ -47,32 +50,13 @@ def _renamed(tree: syntax.Tree, names: Mapping[str, str]) -> syntax.Tree:
     todo = [tree]
     while todo:
         node = todo[-1]
-        below = syntax.children(node)
-        missing = [child for child in below if id(child) not in done]
+        missing = [child for child in syntax.children(node) if id(child) not in done]
         if missing and id(node) not in done:
             todo += missing
             continue
         todo.pop()
-        match node:
-            case syntax.Name():
-                done[id(node)] = replace(node, name=names.get(node.name, node.name))
-            case syntax.Combine():
-                done[id(node)] = replace(node, left=done[id(node.left)], right=done[id(node.right)])
-            case syntax.Swap():
-                done[id(node)] = replace(node, operand=done[id(node.operand)])
-            case syntax.Application():
-                arguments = tuple(done[id(argument)] for argument in node.arguments)
-                component = done[id(node.component)]
-                done[id(node)] = replace(node, component=component, arguments=arguments)
-            case syntax.Einx(body=body) if body is not None:
-                done[id(node)] = replace(node, body=done[id(body)])
-            case syntax.Block():
-                bindings = tuple(
-                    replace(binding, application=done[id(binding.application)])
-                    for binding in node.bindings
-                )
-                outputs = tuple(done[id(output)] for output in node.outputs)
-                done[id(node)] = replace(node, bindings=bindings, outputs=outputs)
-            case _:
-                done[id(node)] = node
+        if isinstance(node, syntax.Name):
+            done[id(node)] = replace(node, name=names.get(node.name, node.name))
+        else:
+            done[id(node)] = mapped_inside(node, TREES, lambda part: done.get(id(part), part))
     return done[id(tree)]
