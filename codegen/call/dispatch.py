@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ilang.codegen.call.specialization import Specialization
     from ilang.codegen.compile.toolchain import Recipe
     from ilang.codegen.device.device_plans import DevicePlans
-    from ilang.codegen.device.offload import Offloaded
 
 LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
 """Properties that two arrays share if one plan serves both."""
@@ -81,20 +80,12 @@ class CallPlans:
                 self.table = None
             self._known[tuple(map(LIKE, arrays))] = plan
 
-    def keep_on_device(
-        self,
-        arrays: Sequence[Any],
-        out: Any,
-        target: str,
-        offloaded: Offloaded,
-        extents: Sequence[int],
-    ) -> DevicePlans:
-        """Keep a plan for arrays like these, all of which are on a device; the plans of calls there."""
+    def on_devices(self) -> DevicePlans:
+        """The plans of calls on devices."""
         if self.devices is None:
             from ilang.codegen.device.device_plans import DevicePlans
 
             self.devices = DevicePlans()
-        self.devices.keep(arrays, out, target, offloaded, extents)
         return self.devices
 
     def _enter(self, plan: CallPlan, arrays: Sequence[Any]) -> None:
@@ -170,7 +161,8 @@ class RunnableProgram:
             offloaded = specialization.on(device)
             if len(on_device) == len(given):
                 offloaded.outs(out, extents, arrays)
-                plans = self.plans.keep_on_device(given, out, target, offloaded, extents)
+                plans = self.plans.on_devices()
+                plans.keep(given, out, target, offloaded, extents)
                 results = plans.answer(given, out, threads, target, stream)
                 if results is not None:
                     return results

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
 
 from ilang.codegen.targets.braces import braced
 from ilang.codegen.targets.cfamily import Spelling
@@ -17,11 +16,8 @@ COUNT = "partial_count"
 """The counter of partial sums that have begun."""
 
 
-class BlockWriter(Protocol):
-    """A function that writes statements as text."""
-
-    def __call__(self, body: Sequence[Statement], /) -> Iterator[str]:
-        """The lines of a block."""
+BlockWriter = Callable[[Sequence[Statement]], Iterator[str]]
+"""A function that writes statements as text."""
 
 
 def opened(partial: TilePartials, loop: For, spelling: Spelling) -> tuple[str, str]:

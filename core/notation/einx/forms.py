@@ -420,15 +420,13 @@ def _argument(
         if len(brackets) == 1:
             message = f"{op.name} needs its output after `->`: the bracket of its input is repeated"
         labels = [Label(item.span, "") for item, _ in brackets]
-        help_line = f"write where the coordinates are: `-> {_unbracketed(given)} [n]`"
+        help_line = (
+            f"write where the coordinates are: `-> {expression_text(_without_brackets(given))} [n]`"
+        )
         raise MeaningError("E0222", message, span, help_line, labels)
     bracket = brackets[0][0]
     axis = Bracket((Axis(COORDINATES, bracket.span),), bracket.span)
     return inputs, (rebuilt(given, lambda item: (axis,) if item is bracket else None),)
-
-
-def _unbracketed(expression: Expression) -> str:
-    return expression_text(_without_brackets(expression))
 
 
 def _brackets(item: Item | Expression, repeated: bool) -> Iterator[tuple[Bracket, bool]]:
