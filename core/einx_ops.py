@@ -40,7 +40,8 @@ _MEANS = {
 }
 """Primitives, and operators of reductions, by NumPy's names."""
 _REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
-_BODIES = ("mean", "var", "std", "count_nonzero", "logsumexp")
+_BODIES = ("mean", "count_nonzero", "logsumexp")
+_SPREADS = ("var", "std")
 _MANY = ("add", "multiply", "logical_and", "logical_or", "maximum", "minimum")
 _TWO = (
     *("subtract", "divide", "floor_divide", "true_divide", "less", "less_equal"),
@@ -54,6 +55,7 @@ EINX_OPS: dict[str, EinxOp] = {
         EinxOp("rearrange", "id", "copy"),
         *(EinxOp(name, "reduce", _MEANS[name], 1, ("keepdims",)) for name in _REDUCTIONS),
         *(EinxOp(name, "reduce", name, 1, ("keepdims",)) for name in _BODIES),
+        *(EinxOp(name, "reduce", name, 1, ("keepdims", "ddof")) for name in _SPREADS),
         *(EinxOp(name, "elementwise", _MEANS[name]) for name in _MANY),
         EinxOp("logaddexp", "elementwise", "logaddexp"),
         *(EinxOp(name, "elementwise", _MEANS[name], 2) for name in _TWO),

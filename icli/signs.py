@@ -36,6 +36,7 @@ OTHERS: dict[str, tuple[tuple[str, str], ...]] = {
 TRIED = {
     "matmul": "'[[1, 2], [3, 4]]' '[[1, 0], [0, -1]]'",
     "conv2d": "rand:1x3x4x4 rand:2x3x2x2",
+    **dict.fromkeys(("max_pool2d", "mean_pool2d"), "rand:1x2x4x4"),
 }
 """The arrays to try components of ``std`` on that do not take one matrix."""
 BETWEEN_PROGRAMS = {

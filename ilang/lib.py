@@ -3,7 +3,7 @@
     from ilang import lib
 
     lib.softmax(x, axis=1)
-    lib.var(x, axis=(0, 2))
+    lib.var(x, axis=(0, 2), ddof=1)
 
 A function is a component of the library ``std``, written in the language (docs/functions.md), along the axes of a call;
 that of a call like an earlier one is compiled already. ``lib.softmax(x, out=y, threads=2)`` takes what components take.
@@ -61,24 +61,68 @@ if TYPE_CHECKING:  # the functions of `PIECES`, for type checkers
         @overload
         def __call__(self, x: Any, /, **options: Unpack[_AxesOptions]) -> NDArray[Any]: ...
 
+    class _SpreadOptions(_AxesOptions, total=False):
+        ddof: int
+
+    class _Spread(Protocol):
+        @overload
+        def __call__(self, x: TensorInput, /, **options: Unpack[_SpreadOptions]) -> Any: ...
+        @overload
+        def __call__(self, x: Any, /, **options: Unpack[_SpreadOptions]) -> NDArray[Any]: ...
+
+    class _NormOptions(_AxisOptions, total=False):
+        eps: float
+
+    class _Norm(Protocol):
+        @overload
+        def __call__(self, x: TensorInput, /, **options: Unpack[_NormOptions]) -> Any: ...
+        @overload
+        def __call__(self, x: Any, /, **options: Unpack[_NormOptions]) -> NDArray[Any]: ...
+
+    class _WindowOptions(CallOptions, total=False):
+        size: int
+        stride: int
+
+    class _Pool(Protocol):
+        @overload
+        def __call__(self, x: TensorInput, /, **options: Unpack[_WindowOptions]) -> Any: ...
+        @overload
+        def __call__(self, x: Any, /, **options: Unpack[_WindowOptions]) -> NDArray[Any]: ...
+
+    class _StrideOptions(CallOptions, total=False):
+        stride: int
+
+    class _Convolution(Protocol):
+        @overload
+        def __call__(
+            self, x: TensorInput, w: TensorInput, /, **options: Unpack[_StrideOptions]
+        ) -> Any: ...
+        @overload
+        def __call__(
+            self, x: Any, w: Any, /, **options: Unpack[_StrideOptions]
+        ) -> NDArray[Any]: ...
+
     relu: _OfElements
     sigmoid: _OfElements
     silu: _OfElements
     gelu: _OfElements
     matmul: _OfTwo
-    conv2d: _OfTwo
+    conv2d: _Convolution
+    max_pool2d: _Pool
+    mean_pool2d: _Pool
     sum: _Reduction
     prod: _Reduction
     max: _Reduction
     min: _Reduction
     mean: _Reduction
-    var: _Reduction
+    var: _Spread
+    std: _Spread
     logsumexp: _Reduction
     argmax: _AlongAxis
     argmin: _AlongAxis
     softmax: _AlongAxis
     log_softmax: _AlongAxis
-    layer_norm: _AlongAxis
+    layer_norm: _Norm
 
 if TYPE_CHECKING:
 
@@ -117,10 +161,11 @@ def _page(name: str) -> str:
     """The docstring of a function: how it is called, and its line in the library."""
     import re
 
-    from ilang.core.library.std import AXES, TEXT
+    from ilang.core.library.std import AXES, NUMBERS, TEXT
 
     arrays = "x, y" if name in ("matmul", "conv2d") else "x"
     axis = f", axis={PIECES[name]}, keepdims=False" if name in AXES else ""
+    axis += "".join(f", {key}=..." for key in NUMBERS.get(name, ()))
     line = next(each for each in TEXT.splitlines() if re.match(rf"{name}(\(.*\))? = ", each))
     return f"lib.{name}({arrays}{axis}), a component of the library `std`:\n\n    {line}"
 

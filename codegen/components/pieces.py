@@ -12,7 +12,7 @@ from ilang.codegen.call.named_arrays import OPTIONS
 from ilang.codegen.components import einx
 from ilang.codegen.components.component import Component, from_text
 from ilang.core.diagnostic import DataError
-from ilang.core.library.std import AXES, PLAIN
+from ilang.core.library.std import AXES, NUMBERS, PLAIN, text_of
 
 PIECES = {**dict.fromkeys(PLAIN, ()), **AXES}
 """The functions, and the axis that each goes along by default; () where it goes along none."""
@@ -20,22 +20,22 @@ LETTERS = "abcdefghijklmnopqrstuvwxy"
 
 
 @cache
-def piece(name: str) -> Component:
-    """The component of a name, along its own axes."""
-    return from_text(name)
+def piece(text: str) -> Component:
+    """The component of a name or of its text, along its own axes."""
+    return from_text(text)
 
 
 @cache
-def along(name: str, rank: int, axes: tuple[int, ...], keeps: bool) -> Component:
-    """The component of a name along axes of an array of a rank; with ``keeps``, reduced axes stay with extent 1."""
+def along(text: str, rank: int, axes: tuple[int, ...], keeps: bool) -> Component:
+    """The component of a text along axes of an array of a rank; with ``keeps``, reduced axes stay with extent 1."""
     given = [f"[a{n}]" if n in axes else f"a{n}" for n in range(rank)]
-    reduces = not piece(name).shapes((1,))[0]
+    reduces = not piece(text).shapes((1,))[0]
     left = [word for n, word in enumerate(given) if not (reduces and n in axes)]
     left = (
         ["1" if reduces and n in axes else word for n, word in enumerate(given)] if keeps else left
     )
-    text = f"{' '.join(given)} -> {' '.join(left)}"
-    mapped: Component = einx.component(("vmap", piece(name)), text, {})
+    mapping = f"{' '.join(given)} -> {' '.join(left)}"
+    mapped: Component = einx.component(("vmap", piece(text)), mapping, {})
     return mapped
 
 
@@ -77,24 +77,43 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
         if classes < 1:
             raise DataError("E0777", f"there are no {classes} classes", help="lib.one_hot(x, 10)")
         return one_hot(len(shape_of("x", arrays[0])), classes)(*arrays, **rest)
-    takes = (*("axis", "keepdims") * (name in AXES), *OPTIONS)
+    known = NUMBERS.get(name, {})
+    takes = (*("axis", "keepdims") * (name in AXES), *known, *OPTIONS)
     if unknown := [key for key in rest if key not in takes]:
         raise DataError(
             "E0747",
             f"{name} takes no {unknown[0]}",
             help=f"by name it takes {', '.join(takes)}",
         )
+    numbers = {key: _number(name, key, rest.pop(key)) for key in known if key in rest}
+    if "size" in numbers:  # windows lie side by side, where nothing else is said
+        numbers.setdefault("stride", numbers["size"])
+    text = text_of(name, numbers) if numbers else name
     if axis == PIECES[name] and not keeps:
-        return _plain(name, arrays)(*arrays, **rest)
+        return _plain(text, arrays)(*arrays, **rest)
     if name not in AXES or len(arrays) != 1:
         message = f"{name} goes along no axis of a call"
         raise DataError("E0777", message, help=f"leave the axis out: lib.{name}(x)")
     rank = len(shape_of("x", arrays[0]))
-    return along(name, rank, _axes(name, axis, rank), bool(keeps))(*arrays, **rest)
+    return along(text, rank, _axes(name, axis, rank), bool(keeps))(*arrays, **rest)
+
+
+def _number(name: str, key: str, value: Any) -> float:
+    """A number of a call. Raises: DataError E0777 (it is none, or too small)."""
+    if key == "eps":
+        if isinstance(value, float | int) and 0 <= value:
+            return float(value)
+        message = f"eps is a number from 0 on, not {value!r}"
+        raise DataError("E0777", message, help=f"lib.{name}(x, eps=1e-5)")
+    number = _whole(value, key, f"lib.{name}(x, {key}=1)")
+    if number < (key != "ddof"):
+        message = f"{key} is a whole number from {int(key != 'ddof')} on, not {number}"
+        raise DataError("E0777", message, help=f"lib.{name}(x, {key}=1)")
+    return number
 
 
 def _plain(name: str, arrays: tuple[Any, ...]) -> Component:
-    """The component of a name along its own axes, for arrays of any ranks that it takes in NumPy."""
+    """The component of a name or a text along its own axes, for arrays of any ranks that it takes in NumPy."""
     if name == "matmul" and len(arrays) == 2:
         left, right = (len(shape_of(each, array)) for each, array in zip("xy", arrays, strict=True))
         if left and right and (left != right or left == 1):

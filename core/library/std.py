@@ -1,5 +1,12 @@
 """Named pieces of array programs, as text of the language."""
 
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ilang.core.library import INNER
+
 TEXT = """\
 # What array libraries have names for. A component goes along the axes in brackets; a tensor function along `axes`:
 # numbers, letters of a head ("h, w"), or "...", all of them. In tensor functions `sum`, `max`, `min`, `relu` and
@@ -21,7 +28,8 @@ prod = einx.prod("[...]")
 max = einx.max("[...]")
 min = einx.min("[...]")
 mean = einx.mean("[...]")
-var = einx.var("[...]")
+var = einx.var("[...]", ddof=0)
+std = einx.std("[...]", ddof=0)
 logsumexp = einx.logsumexp("[...]")
 op mean(x; axes = "...") = sum(x; axes) /. elements(x; axes)
 op var(x; axes = "...") = mean(square_of(x - mean(x; axes)); axes)
@@ -58,14 +66,38 @@ op layer_norm(x; axes = -1, eps = 0.00001) {
 matmul = einsum("...ij,...jk->...ik")
 
 # images n c h w, as many output channels as w has, weights o c u v inside the image
-conv2d(x[n,c,h,w], w[o,c,u,v]) = nc(y+u)(x+v)*ocuv~noyxcuv >> +noyxcuv~noyx
+conv2d(x[n,c,h,w], w[o,c,u,v]) = nc(1y+u)(1x+v)*ocuv~noyxcuv >> +noyxcuv~noyx
+max_pool2d = >nc(2y+u:2)(2x+v:2)~ncyx
+mean_pool2d = nc(2y+u:2)(2x+v:2)~ncyxuv >> einx.mean("n c y x [u v]")
 """
 
 AXES = {
-    **dict.fromkeys(("sum", "prod", "max", "min", "mean", "var", "logsumexp"), None),
+    **dict.fromkeys(("sum", "prod", "max", "min", "mean", "var", "std", "logsumexp"), None),
     **dict.fromkeys(("argmax", "argmin", "softmax", "log_softmax", "layer_norm"), -1),
 }
 """The axes along which components of one array go: None is all of them, and a call may name several; -1 is the last."""
 
-PLAIN = ("relu", "sigmoid", "silu", "gelu", "matmul", "conv2d")
+PLAIN = ("relu", "sigmoid", "silu", "gelu", "matmul", "conv2d", "max_pool2d", "mean_pool2d")
 """The other components."""
+
+_WINDOWS = {"size": r"(?<=:)2", "stride": r"2(?=[yx])"}
+NUMBERS = {
+    "var": {"ddof": r"(?<=ddof=)0"},
+    "std": {"ddof": r"(?<=ddof=)0"},
+    "layer_norm": {"eps": r"0\.00001"},
+    "conv2d": {"stride": r"1(?=[yx])"},
+    **dict.fromkeys(("max_pool2d", "mean_pool2d"), _WINDOWS),
+}
+"""Numbers that a call may give: a pattern for each, which finds it in the text of the component."""
+
+
+def text_of(name: str, numbers: Mapping[str, float]) -> str:
+    """The program of a component with other numbers, and with the definitions that no one else has a use for."""
+    line = next(each for each in TEXT.splitlines() if re.match(rf"{name}(\(.*\))? = ", each))
+    program = line.partition(" = ")[2]
+    for inner in INNER:
+        if re.search(rf"\b{inner}\b", program):
+            program = re.sub(rf"\b{inner}\b", f"({text_of(inner, {})})", program)
+    for key, number in numbers.items():
+        program = re.sub(NUMBERS[name][key], f"{number:.17g}", program)
+    return program

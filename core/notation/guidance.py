@@ -150,7 +150,6 @@ MOVES = {
     **dict.fromkeys(
         ("where", "if"), f"it is written `{_KERNEL.format('c, x, y -> where(c, x, y)')}`"
     ),
-    "std": 'it is written `einx.std("[...]")`',
     "reduce": "a reduction names what it folds with and what it keeps: `+ij~i`",
     "zeros": "a constant is a number, such as `0`; an array is data: `i run PROGRAM rand:2x3`",
     "ones": "a constant is a number, such as `1`; an array is data: `i run PROGRAM rand:2x3`",

@@ -49,7 +49,7 @@ def computed(
         case "elementwise":
             return _elementwise(b, op, operands, target)
         case "reduce":
-            return b.copied(_reduced(b, op, operands[0], target), target)
+            return b.copied(_reduced(b, op, operands[0], target, options), target)
         case "dot":
             return b.copied(_contracted(b, operands, target), target)
         case "preserve":
@@ -109,7 +109,11 @@ def _shift(most: Scalar) -> Scalar:
 
 
 def _reduced(
-    b: EinxBuilder, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
+    b: EinxBuilder,
+    op: EinxOp,
+    x: LeafTensor,
+    target: Sequence[LeafDimension],
+    options: Mapping[str, object],
 ) -> LeafTensor:
     marked = [leaf for leaf in x.leaves if leaf.marked]
     b.kept(x, [leaf.key for leaf in (*target, *marked)])
@@ -118,7 +122,11 @@ def _reduced(
         case "mean":
             return _mean(b, x, kept, marked)
         case "var" | "std":
-            return _variance(b, x, kept, marked, op.meaning == "std")
+            lost = options.get("ddof", 0)
+            if not isinstance(lost, int):
+                message = f"ddof is {lost}, and it is one number"
+                raise MeaningError("E0229", message, b.span, "write `ddof=1`")
+            return _variance(b, x, kept, marked, op.meaning == "std", lost)
         case "logsumexp":
             return _log_sum(b, x, kept, marked)
         case "count_nonzero":
@@ -144,9 +152,19 @@ def _folded(
     return b.assign(kept, [x, *others], scalar)
 
 
-def _averaged(b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension]) -> LeafTensor:
+def _averaged(
+    b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension], lost: int = 0
+) -> LeafTensor:
+    """A sum divided by how many elements it has, without the ``lost`` degrees of freedom."""
+
     def scalar(number: Mapping[str, int]) -> Scalar:
         divided: Scalar = Operand(0)
+        if lost:
+            # a 1 of the type of the sum, which no constant beside sizes has
+            count: Scalar = Apply("where", (Apply("eq", (divided, divided)), Constant(1), divided))
+            for leaf in marked:
+                count = Apply("mul", (count, Position(size_value(number[leaf.key]))))
+            return Apply("div", (divided, Apply("sub", (count, Constant(lost)))))
         for leaf in marked:
             divided = Apply("div", (divided, Position(size_value(number[leaf.key]))))
         return divided
@@ -168,12 +186,13 @@ def _variance(
     kept: Sequence[LeafDimension],
     marked: Sequence[LeafDimension],
     root: bool,
+    lost: int,
 ) -> LeafTensor:
-    """The mean of squares of differences from the mean, divided by the number of elements."""
+    """The mean of squares of differences from the mean, or with ``root`` its root."""
     mean = _mean(b, x, kept, marked)
     difference = Apply("sub", (Operand(0), Operand(1)))
     squares = _folded(b, x, kept, marked, "+", Apply("square", (difference,)), mean)
-    variance = _averaged(b, squares, marked)
+    variance = _averaged(b, squares, marked, lost)
     return b.assign(kept, [variance], Apply("sqrt", (Operand(0),))) if root else variance
 
 

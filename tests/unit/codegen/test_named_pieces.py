@@ -41,6 +41,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "min": np.min,
     "mean": np.mean,
     "var": np.var,
+    "std": np.std,
     "logsumexp": logsumexp,
 }
 ALONG_ONE: dict[str, Callable[..., Any]] = {
@@ -62,7 +63,7 @@ def test_every_component_has_its_axes_and_its_values_here() -> None:
     public = named_pieces(" ".join((*AXES, *PLAIN))).keys() - INNER
     assert public == {*AXES, *PLAIN}
     assert set(AXES) == {*REDUCTIONS, *ALONG_ONE}
-    assert set(PLAIN) == {*ELEMENTS, "matmul", "conv2d"}
+    assert set(PLAIN) == {*ELEMENTS, "matmul", "conv2d", "max_pool2d", "mean_pool2d"}
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -92,6 +93,37 @@ def test_convolution() -> None:
     windows = np.lib.stride_tricks.sliding_window_view(images, (2, 3), (2, 3))
     expected = np.einsum("ncyxuv,ocuv->noyx", windows, weights)
     np.testing.assert_allclose(lib.conv2d(images, weights), expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_numbers_of_a_call(target: str) -> None:
+    for name, ours in (("var", lib.var), ("std", lib.std)):
+        for axis in (None, 1, (0, 2)):
+            expected = REDUCTIONS[name](X, axis=axis, ddof=2)
+            np.testing.assert_allclose(ours(X, axis=axis, ddof=2, target=target), expected)
+    centered = X - X.mean(axis=1, keepdims=True)
+    expected = centered / np.sqrt((centered**2).mean(axis=1, keepdims=True) + 0.5)
+    np.testing.assert_allclose(lib.layer_norm(X, axis=1, eps=0.5, target=target), expected)
+    images, weights = X.reshape(2, 2, 3, 5), X.reshape(5, 2, 2, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(images, (2, 3), (2, 3))[:, :, ::2, ::2]
+    expected = np.einsum("ncyxuv,ocuv->noyx", windows, weights)
+    np.testing.assert_allclose(lib.conv2d(images, weights, stride=2, target=target), expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_pools(target: str) -> None:
+    images = np.random.default_rng(7).standard_normal((2, 3, 6, 7))
+    every = np.lib.stride_tricks.sliding_window_view
+    for numbers, size, stride in (
+        ({}, 2, 2),
+        ({"size": 3}, 3, 3),
+        ({"size": 3, "stride": 1}, 3, 1),
+    ):
+        windows = every(images, (size, size), (2, 3))[:, :, ::stride, ::stride]
+        most = lib.max_pool2d(images, **numbers, target=target)
+        np.testing.assert_allclose(most, windows.max(axis=(4, 5)))
+        mean = lib.mean_pool2d(images, **numbers, target=target)
+        np.testing.assert_allclose(mean, windows.mean(axis=(4, 5)))
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -137,7 +169,11 @@ def test_gradients() -> None:
         (lambda: lib.softmax(X, dim=0), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.sum(X, 0), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.mean(np.array(["a"]), axis=0), "E0703"),
-        (lambda: lib.var(X, ddof=1), "E0747"),  # type: ignore[call-overload]
+        (lambda: lib.mean(X, ddof=1), "E0747"),  # type: ignore[call-overload]
+        (lambda: lib.var(X, ddof=1.5), "E0777"),  # type: ignore[call-overload]
+        (lambda: i('einx.var("[a]", ddof=(1, 2))')(X[0, 0]), "E0229"),
+        (lambda: lib.layer_norm(X, eps="small"), "E0777"),  # type: ignore[call-overload]
+        (lambda: lib.max_pool2d(X[None], size=0), "E0777"),
         (lambda: lib.matmul(X, 2.0), "E0503"),
     ],
 )

@@ -33,9 +33,10 @@ def declared(module: ModuleType) -> list[tuple[str, str]]:
 
 def test_the_declarations_are_the_functions() -> None:
     types = {None: "_Reduction", -1: "_AlongAxis"}
-    two = ("matmul", "conv2d")
-    kinds = {name: "_OfTwo" if name in two else "_OfElements" for name in PLAIN}
+    kinds = {name: "_OfTwo" if name == "matmul" else "_OfElements" for name in PLAIN}
     kinds |= {name: types[axis] for name, axis in AXES.items()}
+    kinds |= {"var": "_Spread", "std": "_Spread", "layer_norm": "_Norm", "conv2d": "_Convolution"}
+    kinds |= {"max_pool2d": "_Pool", "mean_pool2d": "_Pool"}
     assert kinds.keys() == PIECES.keys()
     assert declared(lib) == sorted(kinds.items())
     names = [name for name, op in EINX_OPS.items() if op.kind != "map"]

@@ -64,7 +64,6 @@ PROGRAM = "i~i"
         (("run", "2 >> .~."), "E0701", "`(2) >> .~.`"),
         (("run", "model.i", "--def", "nett", "--load", "m.npz"), "E0808", ""),
         (("run", "softmax.i", "x", "[1,2]"), "E0818", "--def x runs it"),
-        (("run", "std", "[1,2]"), "E0401", '`einx.std("[...]")`'),
         (("grad", "softmax"), "E0508", "`--shape 2x3`"),
         (("run", "topk", "[1,2]"), "E0401", '`einx.sort("... [c]")`'),
         (
