@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -28,6 +29,9 @@ PARTS = {"formula": "formula", "work": "work", WRITTEN: "schedule"}
 CODE = "code"
 """The part that is compared where no other one differs."""
 EMITTED = ("formula", "work", *(s for s in STAGES if s not in ("expanded", "extents")), *MACHINES)
+FACTOR = r"\w+'*(?:\[[^\]]*\]|\([^()]*\))?"
+PRODUCT = re.compile(rf"{FACTOR}(?:·{FACTOR})+")
+"""Factors as the first page writes them: ``a[i,k]·b[k,j]``."""
 Difference = tuple[str, str, list[str]]
 """A part that differs: the definition, the stage, and lines as ``diff -u`` writes them."""
 OF_B = {"--to-def": "--def", "--to-shape": "--shape", "--to-target": "--target"}
@@ -138,6 +142,8 @@ def _differences(before: _Side, after: _Side, stage: str | None) -> Iterator[Dif
     for first, second in pairs:
         texts = before.texts(first, first.name, stage), after.texts(second, first.name, stage)
         differs = False
+        if stage is None and _is_reordered(*texts):
+            continue
         for part in texts[0]:
             if part == CODE and differs:
                 continue  # it follows from what was shown; `--emit c` compares it
@@ -147,6 +153,19 @@ def _differences(before: _Side, after: _Side, stage: str | None) -> Iterator[Dif
             if lines:
                 differs = True
                 yield first.name, part, lines
+
+
+def _is_reordered(before: dict[str, str], after: dict[str, str]) -> bool:
+    """Whether the factors of a product stand in another order, and nothing else differs but what follows from that."""
+    parts = before.keys() - {"schedule", CODE}
+    return before["formula"] != after["formula"] and all(
+        _in_order(before[part]) == _in_order(after[part]) for part in parts
+    )
+
+
+def _in_order(text: str) -> str:
+    """A text with the factors of each product in one order."""
+    return PRODUCT.sub(lambda product: "·".join(sorted(re.findall(FACTOR, product.group()))), text)
 
 
 def _parts(page: Explanation) -> dict[str, str]:

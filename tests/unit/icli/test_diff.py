@@ -45,6 +45,21 @@ def test_a_difference_is_a_patch(tmp_path: Path) -> None:
     assert (tmp_path / "loops").read_text() == texts[1]
 
 
+def test_the_order_of_factors_does_not_count(tmp_path: Path) -> None:
+    texts = {
+        "a": "f(x[i,k], y[k,j]) = { p = (ik*kj~ijk)(x, y); (+ijk~ij)(p) }",
+        "b": "f(x[i,k], y[k,j]) = { p = (kj*ik~ijk)(y, x); (+ijk~ij)(p) }",
+        "c": "f(x[i,k], y[k,j]) = { p = (kj+ik~ijk)(y, x); (+ijk~ij)(p) }",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.i").write_text(f"{text}\n", encoding="utf-8")
+    same = i("diff", "a.i", "b.i", cwd=tmp_path)
+    assert (same.returncode, same.stdout) == (0, "")
+    assert i("diff", "b.i", "c.i", cwd=tmp_path).returncode == 1
+    stage = i("diff", "a.i", "b.i", "--emit", "graph", cwd=tmp_path)
+    assert "+n2 = n1[k,j] * n0[i,k]   for i j k   called p" in stage.stdout.split("\n")
+
+
 @pytest.mark.parametrize(
     ("tokens", "line"),
     [
