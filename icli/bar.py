@@ -11,8 +11,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from ilang.icli.progress import EpochLines, epoch_text
 from ilang.icli.screen import is_terminal
+from ilang.icli.training import EpochLines, epoch_text
 
 if TYPE_CHECKING:
     from ilang.icli.screen import Screen

@@ -39,3 +39,12 @@ def _painted(line: str, first: bool) -> str:
 
 def _in(style: str, text: str) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if text else ""
+
+
+AXIS_COLORS = ("cyan", "magenta", "yellow", "green", "blue", "red")
+"""Colors of the terminal's own theme, so they suit light and dark ones; i, j, k take the first three."""
+
+
+def axis_color(letter: str) -> str:
+    """The color of an axis: neighbors in the alphabet differ."""
+    return AXIS_COLORS[(ord(letter) - ord("i")) % len(AXIS_COLORS)]

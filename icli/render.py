@@ -26,7 +26,7 @@ from ilang.core.explain.page import (
     view_cells,
 )
 from ilang.icli.fold import cells
-from ilang.icli.palette import axis_color
+from ilang.icli.paint import axis_color
 
 QUIET, STRONG, NAME = "dim", "bold", "bold"
 LOOP_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|[^A-Za-z_]+")

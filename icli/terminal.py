@@ -28,7 +28,7 @@ from ilang.icli.entries import Entries, is_open
 from ilang.icli.files import state_folder
 from ilang.icli.fold import cells
 from ilang.icli.highlight import pieces, values
-from ilang.icli.palette import AXIS_COLORS, axis_color
+from ilang.icli.paint import AXIS_COLORS, axis_color
 from ilang.icli.pane import pane
 from ilang.icli.replies import answer
 from ilang.icli.screen import Screen, encodable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,14 +13,16 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ilang.codegen.session.checkpoint import write
 from ilang.codegen.system.outputs import FileKind, begins_with
 from ilang.core.diagnostic import DataError
 from ilang.core.record import entity, record
-from ilang.icli.checkpoints import CheckpointWriter
 
 if TYPE_CHECKING:
     from ilang.codegen.session.batches import Batches
+    from ilang.codegen.session.checkpoint import Checkpoint
     from ilang.codegen.session.session import Session
+    from ilang.icli.screen import Screen
 
 
 LOG = FileKind("a log of `i train`", begins_with(b'{"step": ', b'{"epoch": '), True)
@@ -184,3 +187,88 @@ class Training:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+class EpochLines:
+    """A line for each epoch, as a result."""
+
+    def __init__(self, screen: Screen, epochs: int) -> None:
+        """For so many epochs."""
+        self._screen = screen
+        self._epochs = epochs
+
+    def step(self, done: int, loss: float | None) -> None:
+        """Nothing is said of steps."""
+
+    def epoch(self, epoch: Epoch) -> None:
+        """Write a line."""
+        self._screen.write(epoch_text(epoch, self._epochs) + "\n")
+
+
+def epoch_text(epoch: Epoch, epochs: int) -> str:
+    """An epoch in one line."""
+    parts = [f"epoch {epoch.number} of {epochs}"]
+    if epoch.loss is not None:
+        parts.append(f"loss {epoch.loss:.6g}")
+    if epoch.held_back is not None:
+        parts.append(f"held back {epoch.held_back:.6g}")
+    return "   ".join(parts)
+
+
+class Nothing:
+    """Says nothing: of several ranks one speaks."""
+
+    def step(self, done: int, loss: float | None) -> None:
+        """Nothing is said of steps."""
+
+    def epoch(self, epoch: Epoch) -> None:
+        """Nothing is said of epochs."""
+
+
+class CheckpointWriter:
+    """Writes checkpoints to one place, one after the other; of several that wait, the last one alone.
+
+    What goes wrong is raised by the next call of ``save`` or ``flush``.
+    """
+
+    def __init__(self, place: str) -> None:
+        """Nothing is written yet, and no thread runs."""
+        self._place = place
+        self._waiting: Checkpoint | None = None
+        self._failure: BaseException | None = None
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Have a checkpoint written soon. Raises: DataError E0731, E0732, E0768 (of an earlier one)."""
+        self._raise_failure()
+        with self._lock:
+            self._waiting = checkpoint
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write, name="ilang-checkpoints")
+                self._thread.start()
+
+    def flush(self) -> None:
+        """Wait until everything is written. Raises: DataError E0731, E0732, E0768."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+        self._raise_failure()
+
+    def _write(self) -> None:
+        """Write what waits, until nothing does."""
+        while True:
+            with self._lock:
+                checkpoint, self._waiting = self._waiting, None
+                if checkpoint is None:
+                    self._thread = None
+                    return
+            try:
+                write(self._place, checkpoint.arrays, checkpoint.notes)
+            except BaseException as failure:
+                self._failure = failure
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure

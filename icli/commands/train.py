@@ -188,7 +188,7 @@ def _log(settings: _Settings) -> IO[str]:
 
 
 def _report(screen: Screen, job: Job, done: int, stack: ExitStack) -> Report:
-    from ilang.icli.progress import EpochLines, Nothing
+    from ilang.icli.training import EpochLines, Nothing
 
     if not job.speaks:
         return Nothing()

@@ -10,10 +10,8 @@ import pytest
 
 from ilang.codegen.session.checkpoint import Checkpoint, read
 from ilang.core.diagnostic import DataError
-from ilang.icli import checkpoints
-from ilang.icli.checkpoints import CheckpointWriter
-from ilang.icli.progress import Nothing
-from ilang.icli.training import Job, Training
+from ilang.icli import training
+from ilang.icli.training import CheckpointWriter, Job, Nothing, Training
 
 
 def checkpoint(number: int) -> Checkpoint:
@@ -28,7 +26,7 @@ def test_of_several_that_wait_the_last_one_is_written(monkeypatch: pytest.Monkey
         assert go_on.wait(300)
         written.append(notes["n"])
 
-    monkeypatch.setattr(checkpoints, "write", write)
+    monkeypatch.setattr(training, "write", write)
     writer = CheckpointWriter("place")
     writer.save(checkpoint(1))
     assert begun.wait(300)

@@ -5,8 +5,7 @@ import re
 from ilang.core.diagnostic import NotationError, plain
 from ilang.core.source import Source, Span
 from ilang.icli.highlight import pieces
-from ilang.icli.paint import diagnostic_text
-from ilang.icli.palette import AXIS_COLORS, axis_color
+from ilang.icli.paint import AXIS_COLORS, axis_color, diagnostic_text
 from tests.unit.icli.front import i
 
 CODES = re.compile(r"\x1b\[[0-9;]*m")
