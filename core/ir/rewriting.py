@@ -8,7 +8,7 @@ from typing import TypeGuard, TypeVar
 from ilang.core.calculus.affine import Affine, Within, lookups
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
-from ilang.core.ir.gpu import MatrixProduct, SwapBuffers
+from ilang.core.ir.gpu import MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.scalar import Constant, Load, Local, Position, Scalar, Select, scalars_within
 from ilang.core.record import mapped, once, replace
@@ -65,6 +65,11 @@ def chain_of(body: ir.Block) -> tuple[list[ir.For], ir.Block]:
         chain.append(body[0])
         body = body[0].body
     return chain, body
+
+
+def loops_of(s: ir.Statement) -> tuple[ir.For, ...]:
+    """The loops that a statement opens: itself, or those that threads share."""
+    return (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, ThreadLoop) else ()
 
 
 def nested(loops: Sequence[ir.For], body: ir.Block) -> ir.Block:

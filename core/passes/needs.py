@@ -16,6 +16,7 @@ from ilang.core.calculus.affine import Affine
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
+from ilang.core.ir.rewriting import loops_of
 from ilang.core.lower.uses import touched
 
 FEW = 1 << 12
@@ -110,7 +111,7 @@ class _NeedFinder:
         changes, inner = self.block(body, self._opened(s, path))
         outside = {depth: sizes for depth, sizes in changes.items() if depth <= len(path)}
         common = _common(outside)
-        extents = frozenset(loop.size for loop in _loops(s) if self._is_open(loop.size))
+        extents = frozenset(loop.size for loop in loops_of(s) if self._is_open(loop.size))
         needs = (common if _is_long(self.program, s) else common & inner) - extents
         if needs:
             self.loops[id(s)] = needs
@@ -129,11 +130,7 @@ def _common(changes: Changes) -> Sizes:
     return each.intersection(*others)
 
 
-def _loops(s: ir.Statement) -> tuple[ir.For, ...]:
-    return (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, ThreadLoop) else ()
-
-
 def _is_long(program: ir.Program, s: ir.Statement) -> bool:
     """Whether a loop may have many iterations."""
-    extents = [program.sizes[loop.size].fixed for loop in _loops(s)]
+    extents = [program.sizes[loop.size].fixed for loop in loops_of(s)]
     return any(extent is None or FEW < extent for extent in extents)

@@ -23,7 +23,7 @@ from ilang.core.calculus.affine import Affine, Within, axis_index, lookups, size
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.rewriting import accesses, substituted, unless_same, with_bodies
-from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
+from ilang.core.ir.scalar import Load, Scalar, Select, arguments_of
 from ilang.core.passes.cpu.splits import SHORT
 from ilang.core.record import replace
 
@@ -137,13 +137,9 @@ def _parts(
         case Select():
             yield from _parts(scalar.then, (*within, *scalar.within), loops)
             yield from _parts(scalar.otherwise, within, loops)
-        case Convert():
-            yield from _parts(scalar.argument, within, loops)
-        case Apply():
-            for argument in scalar.arguments:
-                yield from _parts(argument, within, loops)
         case _:
-            return
+            for argument in arguments_of(scalar):
+                yield from _parts(argument, within, loops)
 
 
 def _end_of_reads(load: Load, within: Sequence[Within], loops: Mapping[int, ir.For]) -> End | None:

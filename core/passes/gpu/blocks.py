@@ -32,7 +32,7 @@ from ilang.core.ir.scalar import Apply, Constant, Local, Scalar
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES, Role
 from ilang.core.ops import REDUCING
 from ilang.core.passes.independence import Independence
-from ilang.core.record import record, replace
+from ilang.core.record import mapped, record, replace
 
 
 @record
@@ -103,18 +103,7 @@ def kernel_to_blocks(
 
 def counted(body: ir.Block, threads: int) -> ir.Block:
     """A block whose spreads all know how many threads there are."""
-    out: list[ir.Statement] = []
-    for s in body:
-        if isinstance(s, (ThreadLoop, CombineThreads)):
-            out.append(replace(s, threads=threads))
-        elif isinstance(s, ir.For):
-            out.append(replace(s, body=counted(s.body, threads)))
-        elif isinstance(s, ir.If):
-            within, otherwise = counted(s.body, threads), counted(s.otherwise, threads)
-            out.append(replace(s, body=within, otherwise=otherwise))
-        else:
-            out.append(s)
-    return tuple(out)
+    return mapped(body, (ThreadLoop, CombineThreads), lambda s: replace(s, threads=threads))
 
 
 class _BlockMapper:

@@ -84,9 +84,7 @@ class _DoubleBuffers:
                         out += before
                 out.append(loop)
             elif isinstance(s, ir.If) and ir.has_spread(s):
-                within, _ = self._block(s.body, ())
-                otherwise, _ = self._block(s.otherwise, ())
-                out.append(replace(s, body=within, otherwise=otherwise))
+                out.append(ir.map_blocks(s, lambda block: self._block(block, ())[0]))
             else:
                 out.append(s)
         return tuple(out), further

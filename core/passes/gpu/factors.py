@@ -27,7 +27,7 @@ from ilang.core.ir.schedule import UNIT_ROLES
 from ilang.core.machine import DeviceLimits
 from ilang.core.matrix_unit import ROUNDINGS, is_rounding, unrounded
 from ilang.core.passes.gpu.numbering import Numbering
-from ilang.core.record import record, replace
+from ilang.core.record import mapped_inside, record, replace
 
 Indexed = Callable[[tuple[Affine, ...]], tuple[Affine, ...]]
 """Another index of an element."""
@@ -182,21 +182,12 @@ class Factors:
         """The statements of a nest, reading 0 past the ends of loops of factors that have no zeros there."""
         ending = {products.left.buffer, products.right.buffer} - self.whole
 
-        def change(scalar: Scalar) -> Scalar:
-            match scalar:
-                case Load() if scalar.buffer in ending:
-                    ends = tuple(within[v] for v in sorted(_axes(scalar)) if v in within)
-                    zero = Constant(0, scalar.dtype)
-                    return Select(ends, scalar, zero, scalar.dtype) if ends else scalar
-                case Apply():
-                    return replace(scalar, arguments=tuple(map(change, scalar.arguments)))
-                case _:
-                    return scalar
+        def change(load: Load) -> Scalar:
+            axes = sorted(_axes(load)) if load.buffer in ending else ()
+            ends = tuple(within[v] for v in axes if v in within)
+            return Select(ends, load, Constant(0, load.dtype), load.dtype) if ends else load
 
-        return tuple(
-            replace(s, value=change(s.value)) if isinstance(s, (ir.Define, ir.Store)) else s
-            for s in products.chain[-1].body
-        )
+        return tuple(mapped_inside(s, Load, change) for s in products.chain[-1].body)
 
 
 def moved(s: ir.Statement, number: int, change: Indexed) -> ir.Statement:
@@ -270,15 +261,13 @@ def converted(scalar: Scalar, dtype: str) -> Scalar:
 def _bare(s: ir.Statement, number: int, dtype: str) -> ir.Statement:
     """A statement that reads elements of a buffer of a type that are rounded as they are."""
 
-    def change(scalar: Scalar) -> Scalar:
-        if not isinstance(scalar, Apply):
-            return scalar
+    def change(scalar: Apply) -> Scalar:
         inner = scalar.arguments[0]
         if is_rounding(scalar) and isinstance(inner, Load) and inner.buffer == number:
             return converted(replace(inner, dtype=dtype), inner.dtype)
-        return replace(scalar, arguments=tuple(map(change, scalar.arguments)))
+        return mapped_inside(scalar, Apply, change)
 
-    return replace(s, value=change(s.value)) if isinstance(s, (ir.Define, ir.Store)) else s
+    return mapped_inside(s, Apply, change) if isinstance(s, (ir.Define, ir.Store)) else s
 
 
 def _joined(index: Sequence[Affine], group: Sequence[int], widths: Sequence[int]) -> Affine:

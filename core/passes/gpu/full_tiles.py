@@ -17,6 +17,7 @@ a contraction are unrolled.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
 from ilang.core.calculus.affine import Affine, Within, greatest
@@ -24,7 +25,7 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.rewriting import nested, parts_of, reads_of, substituted, with_bodies
+from ilang.core.ir.rewriting import loops_of, nested, parts_of, reads_of, substituted, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.passes.gpu.unread import Unread
 from ilang.core.record import mapped, mapped_inside, replace
@@ -140,17 +141,8 @@ class _TileSplitter:
         out: list[ir.Statement] = []
         for s in body:
             for x in change(s, inner):
-                opened = dict(inner)
-                if isinstance(x, (ir.For, ThreadLoop)):
-                    for loop in (x,) if isinstance(x, ir.For) else x.loops:
-                        opened[loop.variable] = self._extent(loop)
-                    out.append(replace(x, body=self._rewritten(x.body, opened, change)))
-                elif isinstance(x, ir.If):
-                    within = self._rewritten(x.body, inner, change)
-                    otherwise = self._rewritten(x.otherwise, inner, change)
-                    out.append(replace(x, body=within, otherwise=otherwise))
-                else:
-                    out.append(x)
+                opened = {**inner, **{loop.variable: self._extent(loop) for loop in loops_of(x)}}
+                out.append(ir.map_blocks(x, partial(self._rewritten, inner=opened, change=change)))
         return tuple(out)
 
     def _extent(self, loop: ir.For) -> int | None:
@@ -328,8 +320,7 @@ class _TileSplitter:
                     return (replace(s, within=left),)
                 return tuple(each for x in s.body for each in self._without(x, inner, ask))
             case ir.Store() | ir.Define() | ir.Change():
-                value = _chosen(s.value, inner, ask)
-                return (s,) if value is s.value else (replace(s, value=value),)
+                return (_chosen(s, inner, ask),)
             case _:
                 return (s,)
 
@@ -357,8 +348,8 @@ class _TileSplitter:
         return Within(most, condition.size)
 
 
-def _chosen(scalar: Scalar, inner: Extents, ask: Free) -> Scalar:
-    """A scalar without those of its conditions that hold for all elements."""
+def _chosen(s: ir.Statement, inner: Extents, ask: Free) -> ir.Statement:
+    """A statement whose scalar is without those of its conditions that hold for all elements."""
 
     def side(choice: Select) -> Scalar:
         left = tuple(part for each in choice.within for part in ask(each, inner))
@@ -366,7 +357,7 @@ def _chosen(scalar: Scalar, inner: Extents, ask: Free) -> Scalar:
             return mapped(choice.then, Select, side)
         return replace(mapped_inside(choice, Select, side), within=left)
 
-    return mapped(scalar, Select, side)
+    return mapped_inside(s, Select, side)
 
 
 def _is_filled(fill: ir.Store | None, load: Load, end: Within) -> bool:

@@ -26,7 +26,7 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import accesses, parts_of, unless_same, with_bodies
+from ilang.core.ir.rewriting import accesses, loops_of, parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.ops import PRIMITIVES, REDUCING
 from ilang.core.record import record, replace
@@ -117,10 +117,8 @@ class _Iteration:
     def __init__(self, program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> None:
         self.program = program
         self.loop = loop
-        self.inner: dict[int, int] = {}
-        for s in ir.statements_within(loop.body):
-            loops = (s,) if isinstance(s, ir.For) else s.loops if isinstance(s, ThreadLoop) else ()
-            self.inner.update({each.variable: each.size for each in loops})
+        inside = (each for s in ir.statements_within(loop.body) for each in loops_of(s))
+        self.inner = {each.variable: each.size for each in inside}
         every = list(ir.statements_within(kernel.body))
         self.written = {program.owner(s.buffer) for s in every if isinstance(s, ir.Store)}
         self.stores: dict[int, list[ir.Store]] = {}
