@@ -137,7 +137,8 @@ class MicroKernel(TileFunction):
         yield from self._over_vectors(
             f"{VALUE} = {zero if start in ('0.0f', '0.0') else f'{zero} + {start}'};"
         )
-        if self.tile.apart:
+        apart = self.partial is not None and self.partial.apart
+        if apart:
             yield f"{self.kind} {SUMS}{vectors};"
             yield from self._over_vectors(f"{SUMMED} = {zero};")
         elif self.partial is not None:
@@ -145,10 +146,10 @@ class MicroKernel(TileFunction):
         yield from self._core(0)
         place = self._place()
         yield "/* store the elements */"
-        if self.partial is not None and not self.tile.apart:
+        if self.partial is not None and not apart:
             added = self._over_vectors(f"{place} += {VALUE};")
             yield from braced(f"if ({COUNT} > 1)", (*added, "return;"))
-        yield from self._over_vectors(f"{place} = {SUMMED if self.tile.apart else VALUE};")
+        yield from self._over_vectors(f"{place} = {SUMMED if apart else VALUE};")
 
     def _by_rows(self) -> dict[tuple[int, tuple[Affine, ...]], str]:
         """The elements, by buffer and index, that rows make a fixed number of elements apart, as text.
@@ -199,7 +200,7 @@ class MicroKernel(TileFunction):
             return
         sums, terms = c_terms.opened(self.partial, loop, self.plain)
         partial = braced(terms, self._core(depth + 1))
-        if self.tile.apart:
+        if self.partial.apart:
             again = f"{{ {SUMMED} += {VALUE}; {VALUE} = ({self.kind}){{0}}; }}"
             yield from braced(sums, (*partial, *self._over_vectors(again)))
         else:

@@ -121,10 +121,6 @@ def _tile(program: ir.Program, tile: Tile, demand: Demand) -> None:
     extent = program.sizes[dims[-1]].fixed or 0
     is_vector = tile.vector.bit_count() == 1 < tile.vector
     demand(is_vector and tile.vector <= extent, "a row of a tile has a vector at least")
-    demand(
-        tile.partial is not None or not tile.apart,
-        "partial sums in registers are of a tile that has partial sums",
-    )
     for block in tile.micro_tiles:
         fits = block.lanes < extent + tile.vector
         demand(fits, "the lanes at a time are those of a row of a tile and less than a vector more")

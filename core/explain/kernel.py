@@ -390,7 +390,7 @@ class KernelLoops:
             condition = f" where {self._conditions(tile.guards)}" if tile.guards else ""
             yield f"in vectors of {tile.vector}, {most} at a time{fused}{past}{condition}"
         if tile.partial is not None:
-            place = ", summed in registers" if tile.apart else ""
+            place = ", summed in registers" if tile.partial.apart else ""
             yield f"in partial sums of {tile.partial.step} at depth {tile.partial.depth}{place}"
         if into is not None:
             condition = f" where {self._conditions(into.within)}" if into.within else ""

@@ -175,10 +175,14 @@ class PackedDimension:
 
 @record
 class TilePartials:
-    """The partial sums of a tile: of ``step`` iterations of the loop in its core that is ``depth`` loops deep."""
+    """The partial sums of a tile: of ``step`` iterations of the loop in its core that is ``depth`` loops deep.
+
+    A micro-kernel adds them ``apart``, in other registers, or where the tile will be.
+    """
 
     depth: int
     step: int
+    apart: bool = False
 
 
 @record

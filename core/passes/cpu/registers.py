@@ -49,9 +49,9 @@ def _described(program: ir.Program, tile: Tile, number: int) -> Tile:
     lane = chain[-1].variable
     if not all(_in_vectors(s, tile.buffer, dtype, lane) for s in body):
         return tile
-    apart = _is_summed_apart(program, tile)
-    body = ir.map_statements(tile.body, _left_a_loop)
-    return replace(tile, number=number, apart=apart, body=body)
+    if tile.partial is not None and _has_sums(program, tile):
+        tile = replace(tile, partial=replace(tile.partial, apart=True))
+    return replace(tile, number=number, body=ir.map_statements(tile.body, _left_a_loop))
 
 
 def _left_a_loop(s: ir.Statement) -> ir.Statement:
@@ -65,11 +65,11 @@ def _left_a_loop(s: ir.Statement) -> ir.Statement:
     return replace(s, manner=ir.Unrolled(1))
 
 
-def _is_summed_apart(program: ir.Program, tile: Tile) -> bool:
+def _has_sums(program: ir.Program, tile: Tile) -> bool:
     """Whether registers hold the sum of partial sums, too."""
     buffer = program.buffers[tile.buffer]
     elements = prod(program.sizes[n].fixed or 0 for n in buffer.dims)
-    return tile.partial is not None and program.machine.holds_sums(elements, buffer.dtype)
+    return program.machine.holds_sums(elements, buffer.dtype)
 
 
 def _in_vectors(s: ir.Statement, tile: BufferId, dtype: str, lane: VariableId) -> bool:
