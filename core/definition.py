@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING, TypeVar
 from ilang.core import pipeline
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
-from ilang.core.diagnostic import ElementTypeError, MeaningError, ShapeError
+from ilang.core.diagnostic import DataError, ElementTypeError, MeaningError, ShapeError
 from ilang.core.dtype import BYTES, INTEGERS
 from ilang.core.infer.dtypes import widened_types
-from ilang.core.infer.measured import extent_of_axis
 from ilang.core.infer.projections import sizes_of
-from ilang.core.ir.operation import Operation
+from ilang.core.ir.operation import Noted, Operation
 from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
 from ilang.core.library.targets import advised
 from ilang.core.record import record, replace
+from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from ilang.core.build.routines import Built
     from ilang.core.infer.inferred import Inferred
     from ilang.core.infer.solved import Solved
+    from ilang.core.ir.rows import Known
     from ilang.core.ir.shaped import Shaped
     from ilang.core.ir.syntax import Module
     from ilang.core.source import Span
@@ -105,7 +106,7 @@ class TypedDefinition:
         """The extent that a constant has, which the text asks of an axis."""
         asked = cell.initial
         assert isinstance(asked, Measured)
-        return extent_of_axis(self.inferred, self.built.measured[cell], asked.axis, asked.span)
+        return _extent_of_axis(self.inferred, self.built.measured[cell], asked.axis, asked.span)
 
     @cached_property
     def _typed(self) -> tuple[Shaped, Mapping[Stored, str]]:
@@ -263,3 +264,42 @@ def _one_number(statement: Span, loss: Span) -> str:
 def _of_another_type(cell: Stored, path: str, dtype: str, other: str) -> ElementTypeError:
     message = f"`{path}` is {dtype}, and what is assigned to it is {other}"
     return ElementTypeError("E0604", message, cell.span, f"convert it: `{dtype}(...)`")
+
+
+def _extent_of_axis(inferred: Inferred, value: int, axis: str, span: Span) -> int:
+    """The extent of an axis of a value, by the letter that a head writes for it, or by its label: ``dim(x, "n")``.
+
+    Args:
+        inferred: the solved rows of the graph.
+        value: which of its values.
+        axis: the letter, the name or the label of the axis.
+        span: where the text asks for it.
+
+    Raises:
+        MeaningError: E0289 (it has no such axis). DataError: E0766 (the extent comes at run time).
+    """
+    names: dict[str, Known] = {}
+    rows = inferred.shapes[value]
+    for label, known in zip(
+        inferred.units(value), (a for k in (0, 2, 1) for a in known_axes(rows[k])), strict=True
+    ):
+        if label is not None:
+            names.setdefault(label, known)
+    for constraint in inferred.graph.constraints:
+        if isinstance(constraint, Noted) and constraint.value == value:
+            for note, row in zip(constraint.note.rows, rows, strict=True):
+                axes = known_axes(row)
+                for n, each in enumerate(note.leading):
+                    names.setdefault(str(each.size), axes[n])
+                for n, each in enumerate(reversed(note.trailing), 1):
+                    names.setdefault(str(each.size), axes[-n])
+    if axis in names:
+        size = names[axis].size
+        if not isinstance(size, int):
+            message = f"the size of {axis} comes at run time, and this reads it"
+            raise DataError("E0766", message, span, "give a number in --shape")
+        return size
+    listed = f"it has {', '.join(names)}" if names else "write its shape in the head: `x[b|n]`"
+    message = f"nothing calls an axis of this tensor {axis}"
+    help_line = did_you_mean(axis, list(names), listed)
+    raise MeaningError("E0289", message, span, help_line)

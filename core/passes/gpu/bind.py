@@ -23,9 +23,22 @@ from __future__ import annotations
 
 from math import prod
 
+from ilang.core.calculus.affine import Within
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.kernel import Block, For, Kernel, Program, statements_within
+from ilang.core.ir.kernel import (
+    Block,
+    Change,
+    Define,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    every,
+    map_statements,
+    statements_within,
+)
 from ilang.core.ir.rewriting import chain_of, nested, with_bodies
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, is_for_blocks, kernel_to_blocks
@@ -33,7 +46,6 @@ from ilang.core.passes.gpu.digits import with_digits
 from ilang.core.passes.gpu.launches import with_launches
 from ilang.core.passes.gpu.rows_held import with_rows_held
 from ilang.core.passes.gpu.spaces import Places, placed, with_spaces
-from ilang.core.passes.gpu.unrolled import with_unrolled
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -44,7 +56,7 @@ MOST_PADDED = 1 << 24
 def kernel_to_bind(program: Program) -> Program:
     """The program with its loops bound, and a space for each private buffer that there is room for."""
     program = with_digits(with_launches(program))
-    program = with_bodies(program, lambda kernel: with_unrolled(program, kernel.body))
+    program = with_bodies(program, lambda kernel: _with_unrolled(program, kernel.body))
     bound = [_bound(program, kernel) for kernel in program.kernels]
     kernels = zip(program.kernels, bound, strict=True)
     mapped = tuple(replace(kernel, body=(spread,)) for kernel, (spread, _) in kernels)
@@ -136,3 +148,58 @@ def _padding(program: Program, chain: list[For], spread: list[For]) -> int:
         ]
         padding *= max(1, prod(counts) // max(1, program.sizes[condition.size].fixed or 1))
     return padding
+
+
+# -- loops that are unrolled -------------------------------------------------------------------------------------------
+
+
+def _with_unrolled(program: Program, body: Block) -> Block:
+    """A block whose unrolled loops run as often as they say, under conditions, as far as dimensions are known.
+
+    Example, where rows have 1,000 elements, a multiple of four, and of 10:
+        in:   for j2 in 0..min(4, 1000 - (128j+4j1)) unrolled          out:  if 128j+4j1 < 1000
+                run += t[j,j2]                                                 for j2 in 0..4 unrolled: run += t[j,j2]
+              for j in 0..min(3, ceil((10-j1) / 4)) unrolled                 for j in 0..3 unrolled
+                run += t[j]                                                    if 4j+j1 < 10: run += t[j]
+
+    Vectors that a dimension has a whole number of are inside of it or not: nothing is tested for each element. The
+    block is left as it is where threads share no rows: tiles have conditions of their own (``full_tiles.py``).
+    """
+    shared = (loop for loop in every(body, For) if loop.role in THREAD_ROLES)
+    if not any(_accumulates(loop) for loop in shared):
+        return body
+    return map_statements(body, lambda s: _unrolled(program, s) if isinstance(s, For) else s)
+
+
+def _accumulates(loop: For) -> bool:
+    """Whether iterations of a loop change a scalar variable that stands outside of it."""
+    inside = list(statements_within(loop.body))
+    defined = {s.variable for s in inside if isinstance(s, Define)}
+    return any(isinstance(s, Change) and s.variable not in defined for s in inside)
+
+
+def _unrolled(program: Program, loop: For) -> Statement:
+    known = all(
+        each.size is not None and program.sizes[each.size].fixed is not None for each in loop.within
+    )
+    if loop.role != "u" or not loop.within or not known or loop.finite:
+        return loop
+    outside = tuple(
+        each for w in loop.within if (each := _of_vectors(program, loop, w)) is not None
+    )
+    inside = tuple(w for w in loop.within if _of_vectors(program, loop, w) is None)
+    body = (If(inside, loop.body),) if inside else loop.body
+    whole = replace(loop.whole(), body=body)
+    return If(outside, (whole,)) if outside else whole
+
+
+def _of_vectors(program: Program, loop: For, condition: Within) -> Within | None:
+    """The condition that all iterations of a loop share, where they are a vector; None where they are not."""
+    count, size = program.sizes[loop.size].fixed, condition.size
+    assert size is not None
+    extent, index = program.sizes[size].fixed, condition.index
+    rest = index.without((loop.variable,))
+    if count is None or extent is None or extent % count or index.coefficient(loop.variable) != 1:
+        return None
+    plain = not (rest.sizes or rest.looked)
+    return replace(condition, index=rest) if plain and rest.is_multiple(count) else None

@@ -10,25 +10,33 @@ Example, of f32:
 The start of an array and the length of its rows are known at run time only, so the text tests them; the test is the
 same for all threads of a block. If there is a test for full tiles, both are one condition. Loops that do not copy to
 shared memory are vectorized as ``vector_access.py`` says. Before, copies that transpose are shared out without bank
-conflicts (``transposes.py``), and operands are held in registers (``registers.py``); results that no vector moves are
+conflicts (``transposes.py``), and operands are held in registers; results that no vector moves are
 stored through shared memory (``coalesced.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index, row_step
 from ilang.core.dtype import HELD_FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import accesses, chosen_loads, parts_of, substituted, unless_same
-from ilang.core.ir.scalar import Local
+from ilang.core.ir.rewriting import (
+    accesses,
+    chain_of,
+    chosen_loads,
+    nested,
+    parts_of,
+    replaced_loads,
+    substituted,
+    unless_same,
+)
+from ilang.core.ir.scalar import Load, Local
 from ilang.core.passes.gpu.coalesced import with_coalesced_stores
 from ilang.core.passes.gpu.full_tiles import in_regions
 from ilang.core.passes.gpu.numbering import Numbering
-from ilang.core.passes.gpu.registers import RegisterOperands
 from ilang.core.passes.gpu.transposes import CopyMapper
 from ilang.core.passes.gpu.vector_access import with_vector_access
 from ilang.core.record import replace
@@ -49,7 +57,7 @@ def _vectorized(numbering: Numbering, kernel: ir.Kernel) -> ir.Kernel:
     spread = threads_of(kernel)
     numbering.enter(kernel)
     if spread.over != "grid":
-        for step in (CopyMapper, RegisterOperands, _Vectorizer):
+        for step in (CopyMapper, _HeldOperands, _Vectorizer):
             body = step(numbering).body(spread.body)
             spread = spread if body is spread.body else replace(spread, body=body)
         kernel = numbering.left(kernel, unless_same(kernel.body, (spread,)))
@@ -197,3 +205,82 @@ def _moves(program: ir.Program, body: ir.Block) -> tuple[BufferId, ...]:
     moving = (s.manner for s in ir.every(body, ir.For) if isinstance(s.manner, ir.Vectors))
     wide = {number for each in moving for number in each.buffers}
     return tuple(sorted(number for number in wide if not program.buffers[number].space))
+
+
+# -- operands in registers ---------------------------------------------------------------------------------------------
+
+
+class _HeldOperands:
+    """Operands of one kernel that registers hold: those that a thread would read several times from shared memory.
+
+    Example:
+        in:   for i unrolled                                 out:  for i unrolled: a_held[i] = a_copy[k,4i2+i]
+                for j unrolled                                     for j unrolled: b_held[j] = b_copy[k,4j2+j]
+                  run[i,j] += a_copy[k,4i2+i] * b_copy[k,4j2+j]    for i unrolled
+                                                                     for j unrolled
+                                                                       run[i,j] += a_held[i] * b_held[j]
+
+    An operand is held if it does not depend on one of the unrolled loops and goes along a row of shared memory with
+    another one: vectorized loads follow. A value that is computed under a condition stays where it is, since the
+    condition may guard what it reads.
+    """
+
+    def __init__(self, numbering: Numbering) -> None:
+        self.numbering = numbering
+        self.registers: dict[tuple[int, tuple[int, ...]], BufferId] = {}
+
+    def body(self, body: ir.Block) -> ir.Block:
+        """A block whose nests of unrolled loops read what they hold."""
+        out: list[ir.Statement] = []
+        for s in body:
+            nest = _nest(s) if isinstance(s, ir.For) else []
+            held = self._held(nest) if len(nest) > 1 else ()
+            out += held or (ir.map_blocks(s, self.body),)
+        return unless_same(body, out)
+
+    def _held(self, nest: Sequence[ir.For]) -> ir.Block:
+        """The loads of a nest into registers, and the nest that reads these; nothing where it stays as it is."""
+        parts = [part for s in nest[-1].body for part in parts_of(s)]
+        chosen = [load for s in nest[-1].body for load in chosen_loads(s)]
+        reads: dict[Load, Load] = {}
+        before: list[ir.Statement] = []
+        for load in dict.fromkeys(part for part in parts if isinstance(part, Load)):
+            loops = [loop for loop in nest if _reads_along(load, loop)]
+            shared = self.numbering.buffers[load.buffer].space == "shared"
+            if not shared or not loops or len(loops) == len(nest) or load in chosen:
+                continue
+            if not _reads_along(replace(load, index=load.index[-1:]), loops[-1]):
+                continue
+            sizes = tuple(loop.size for loop in loops)
+            index = tuple(Affine(((1, loop.variable),)) for loop in loops)
+            reads[load] = replace(load, buffer=self._buffer(load, sizes), index=index)
+            before += nested(loops, (ir.Store(reads[load].buffer, index, load),))
+        if not reads:
+            return ()
+        rest = tuple(
+            replace(s, value=replaced_loads(s.value, lambda load: reads.get(load, load)))
+            for s in nest[-1].body
+            if isinstance(s, (ir.Define, ir.Store))
+        )
+        return (*before, *nested(nest, rest))
+
+    def _buffer(self, load: Load, sizes: tuple[int, ...]) -> BufferId:
+        key = load.buffer, sizes
+        if key not in self.registers:
+            tensor = self.numbering.buffers[load.buffer].tensor
+            name = f"{self.numbering.buffers[load.buffer].name}_held"
+            self.registers[key] = self.numbering.private(name, load.dtype, sizes, "local", tensor)
+        return self.registers[key]
+
+
+def _nest(loop: ir.For) -> list[ir.For]:
+    """Unrolled loops, each right inside the one before, around a store and scalars for it; none for any other loop."""
+    nest, (*scalars, last) = chain_of((loop,))
+    stores = isinstance(last, ir.Store) and all(isinstance(s, ir.Define) for s in scalars)
+    is_unrolled = all(each.role == "u" and not each.within for each in nest)
+    return nest if stores and is_unrolled else []
+
+
+def _reads_along(load: Load, loop: ir.For) -> bool:
+    """Whether what is read goes on with a loop."""
+    return any(loop.variable in part.axes() for part in load.index)
