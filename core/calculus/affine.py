@@ -260,12 +260,6 @@ def left(index: Affine) -> tuple[Affine, int] | None:
     return (start, size) if start.is_natural() else None
 
 
-def greatest(index: Affine, extents: Mapping[Any, int | None]) -> int | None:
-    """The greatest value as a number, of what is never negative; None where it may be, or that is not known."""
-    most = index.maximum(extents) if index.is_natural() else None
-    return None if most is None else most.constant()
-
-
 def lookups(index: Iterable[Affine]) -> Iterator[Looked]:
     """Every element that the parts of an index rest on, those first that others rest on."""
     for part in index:
@@ -348,6 +342,25 @@ class Within:
         """The condition on one iteration of a loop over a variable."""
         place = iteration if isinstance(iteration, Affine) else Affine((), iteration)
         return replace(self, index=self.index.substituted({variable: place}))
+
+    def is_plain(self) -> bool:
+        """Whether it compares loops and sizes, and nothing that is looked up, with no dimension."""
+        return self.size is None and not self.index.looked
+
+    def holds(self, extents: Mapping[Any, int | None], size: int | None) -> bool | None:
+        """Whether it holds in every iteration of loops of these extents, or in none; None for anything else.
+
+        ``size`` is the extent of its dimension: None where it has none, or one that is not known.
+        """
+        if self.index.looked or (self.size is not None and size is None):
+            return None
+        ends = self.index.minimum(extents), self.index.maximum(extents)
+        least, most = (None if end is None else end.constant() for end in ends)
+        if least is None or most is None:
+            return None
+        if 0 <= least and (size is None or most < size):
+            return True
+        return False if most < 0 or (size is not None and size <= least) else None
 
     def limit(self, variable: int) -> tuple[Affine, int]:
         """The iteration of a loop at which the condition begins, or ceases, to hold: ``ceil(index / step)`` as a pair.

@@ -259,10 +259,7 @@ class _Verifier:
         extent = self.program.sizes[size].fixed
         if extent is None or None in extents.values():
             return not extents or part.axis() is None
-        first, last = part.minimum(extents), part.maximum(extents)
-        assert first is not None
-        assert last is not None
-        return 0 in extents.values() or (0 <= first.offset and last.offset < extent)
+        return 0 in extents.values() or bool(Within(part, size).holds(extents, extent))
 
     def _conditions(self, within: tuple[Within, ...]) -> None:
         for condition in within:

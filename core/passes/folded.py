@@ -143,12 +143,4 @@ class _Folding:
     def _holds(self, condition: Within, around: Extents) -> bool | None:
         """Whether a condition holds in every iteration, or in none; None for anything else."""
         size = None if condition.size is None else self.sizes[condition.size]
-        if condition.index.looked or (condition.size is not None and size is None):
-            return None
-        ends = condition.index.minimum(around), condition.index.maximum(around)
-        least, most = (None if end is None else end.constant() for end in ends)
-        if least is None or most is None:
-            return None
-        if 0 <= least and (size is None or most < size):
-            return True
-        return False if most < 0 or (size is not None and size <= least) else None
+        return condition.holds(around, size)

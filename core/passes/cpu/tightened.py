@@ -8,7 +8,7 @@ Example, the other one:
     in:   for j in 0..n_j: if 0 <= j-i: acc += in0[i,j]
     out:  for j in 0..n_j-i: acc += in0[i,i+j]
 
-A loop that only fills a private buffer ends where all loops that read the buffer end:
+A loop that only fills a private buffer ends where all loops that read the buffer end.
 
 The remaining iterations need no test, so the loop can be vectorized. If a condition depends on loops further out, the
 bounds of those loops are tightened, too. A loop takes one condition; other conditions remain tests, which ``splits.py``
@@ -51,9 +51,7 @@ def _statement(program: ir.Program, s: ir.Statement) -> ir.Statement:
 def _tightened(program: ir.Program, loop: ir.For) -> ir.For:
     """A loop that takes one of the conditions under which it does anything; the loop itself where there is none."""
     extent = program.sizes[loop.size].fixed
-    if loop.within or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
-        return loop
-    if extent is not None and extent <= SHORT:
+    if not _is_whole(loop) or (extent is not None and extent <= SHORT):
         return loop
     conditions = _common(loop.body)
     last = next((each for each in conditions if each.index.coefficient(loop.variable) < 0), None)
@@ -69,6 +67,11 @@ def _tightened(program: ir.Program, loop: ir.For) -> ir.For:
             end = loop.end.among("min", ((size_value(loop.size) - begin, 1),))
             return replace(loop, body=shifted, end=end)
     return loop
+
+
+def _is_whole(loop: ir.For) -> bool:
+    """Whether a loop goes over all of its dimension, one iteration after the other."""
+    return not loop.within and loop.chunk is None and loop.lanes == 1 and loop.role != "u"
 
 
 def _wanted(program: ir.Program, body: ir.Block) -> ir.Block:
@@ -101,9 +104,7 @@ def _filling(s: ir.Statement, ends: Mapping[int, End], opened: frozenset[int]) -
 
 def _fills(loop: ir.For) -> int:
     """The buffer of which a whole loop fills an element after the other, and does nothing else; -1 for any other."""
-    store = loop.body[-1] if loop.body else None
-    if loop.within or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
-        return -1
+    store = loop.body[-1] if loop.body and _is_whole(loop) else None
     if not isinstance(store, ir.Store) or store.index != (axis_index(loop.variable),):
         return -1
     others = all(isinstance(s, ir.Define) and not s.mutable for s in loop.body[:-1])
@@ -151,7 +152,7 @@ def _end_of_reads(load: Load, within: Sequence[Within], loops: Mapping[int, ir.F
     if loop.within and not loop.part():
         return next(loop.end.limits())
     for each in within:
-        if each.index.coefficient(variable) < 0 and each.size is None and not each.index.looked:
+        if each.index.coefficient(variable) < 0 and each.is_plain():
             return each.limit(variable)
     return None
 
@@ -164,11 +165,7 @@ def _common(body: Sequence[ir.Statement]) -> list[Within]:
             common = [each for each in (s.within if common is None else common) if each in s.within]
         elif not isinstance(s, ir.Define) or s.mutable:
             return []
-    return [
-        each
-        for each in common or ()
-        if each.size is None and len(each.index.variables()) > 1 and not each.index.looked
-    ]
+    return [each for each in common or () if each.is_plain() and len(each.index.variables()) > 1]
 
 
 def _settled(body: Sequence[ir.Statement], taken: Within) -> ir.Block:

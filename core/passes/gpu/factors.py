@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine, Within, greatest, outermost_first
+from ilang.core.calculus.affine import Affine, Within, outermost_first
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import VariableId
@@ -114,11 +114,10 @@ class Factors:
             loop.variable: self.numbering.sizes[loop.size].fixed
             for loop in ir.every(self.kernel.body, ir.For)
         }
-        for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True):
-            extent, last = self.numbering.sizes[size].fixed, greatest(part, extents)
-            if extent is None or last is None or extent <= last:
-                return False
-        return True
+        return all(
+            Within(part, size).holds(extents, self.numbering.sizes[size].fixed)
+            for part, size in zip(load.index, self.buffers[load.buffer].dims, strict=True)
+        )
 
     def _copied(self, body: ir.Block, number: int, reads: int, roundings: set[str]) -> ir.Block:
         """A block in which a copy is filled, rounded where one way is all readers', and laid out as what it copies."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Se
 from functools import partial
 from itertools import groupby
 
-from ilang.core.calculus.affine import Affine, Within, greatest
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop, threads_of
@@ -290,14 +290,11 @@ class _TileSplitter:
 
     def _is_inside(self, number: int, index: tuple[Affine, ...], inner: Extents) -> bool:
         """Whether an index of floats is inside of a buffer wherever the loops are."""
-        buffer = self.program.buffers[number]
-        if buffer.dtype not in FLOATS:
-            return False
-        for part, size in zip(index, buffer.dims, strict=True):
-            last, extent = greatest(part, inner), self.program.sizes[size].fixed
-            if last is None or extent is None or extent <= last:
-                return False
-        return True
+        buffer, sizes = self.program.buffers[number], self.program.sizes
+        return buffer.dtype in FLOATS and all(
+            Within(part, size).holds(inner, sizes[size].fixed)
+            for part, size in zip(index, buffer.dims, strict=True)
+        )
 
     # -- what a condition for all stands for -------------------------------------------------------------------------
 

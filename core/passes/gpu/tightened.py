@@ -103,7 +103,7 @@ def _is_guarded(body: ir.Block) -> bool:
     within = [each for s in every if isinstance(s, ir.If) for each in s.within]
     parts = (part for s in every for part in parts_of(s))
     within += [each for part in parts if isinstance(part, Select) for each in part.within]
-    return any(each.size is None and not each.index.looked for each in within)
+    return any(each.is_plain() for each in within)
 
 
 class _Iteration:
@@ -321,7 +321,7 @@ class _Iteration:
         """The conditions that some element of an iteration meets where they hold for any."""
         conditions: Conditions = {}
         for each in within:
-            if each.size is None and not each.index.looked:
+            if each.is_plain():
                 most = self._most(each.index)
                 numbers = [c for c, _ in (*most.steps(), *most.sizes)]
                 if sum(map(abs, numbers)) + abs(most.offset) <= FAR:
