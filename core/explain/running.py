@@ -5,10 +5,18 @@ Example, of a product of matrices: ``tiles of 6 × 64 in registers; b is copied 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.kernel import For, HorizontalReduction, Kernel, Program, every
+from ilang.core.ir.kernel import (
+    For,
+    HorizontalReduction,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    every,
+)
 from ilang.core.ir.schedule import Chunks, RegisterTile, Scheduled
 from ilang.core.ops import REDUCING
 
@@ -55,20 +63,34 @@ def _lanes(kernel: Kernel) -> Iterator[str]:
 
 
 def _shared(program: Program) -> Iterator[str]:
-    """The outermost loops that cores share."""
+    """The loops that cores share: the outermost, or else those inside of others."""
     for kernel in program.kernels:
-        body = kernel.body
-        while loops := [s for s in body if isinstance(s, For) and s.parallel]:
-            if len(loops) < len(body):
-                break
-            yield kernel.names[loops[0].variable]
-            body = loops[0].body
+        parts = {loop.chunk[2] for loop in every(kernel.body, For) if loop.chunk}
+        inner = (loop for loop in every(kernel.body, For) if loop.parallel)
+        for loop in list(_outermost(kernel.body)) or inner:
+            name = kernel.names[loop.variable]
+            if loop.variable in parts:
+                yield "parts of the sum"
+            elif "_" not in name:  # v_0 is a dimension of a copy, and no axis
+                yield name
+
+
+def _outermost(body: Sequence[Statement]) -> Iterator[For]:
+    """The outermost parallel loops, each with those that are all of its body, but for parts of a split axis."""
+    for s in body:
+        if isinstance(s, If):
+            yield from _outermost((*s.body, *s.otherwise))
+        elif isinstance(s, For) and s.parallel:
+            if s.part() is None:
+                yield s
+            if len(s.body) == 1:
+                yield from _outermost(s.body)
 
 
 def _blocks(kernel: Kernel, steps: Mapping[int, tuple[int, int]]) -> Iterator[str]:
     """Words on each launch: the elements, steps of several, or part of a sum that a thread or block computes."""
     for s in kernel.body:
-        if isinstance(s, ThreadLoop) and s.loops:
+        if isinstance(s, ThreadLoop):
             parts = {loop.chunk[2] for loop in every(s.body, For) if loop.chunk}
             names = []
             for loop in s.loops:
@@ -77,4 +99,7 @@ def _blocks(kernel: Kernel, steps: Mapping[int, tuple[int, int]]) -> Iterator[st
                 names.append("part of the sum" if loop.variable in parts else name)
             each = f"a block of {s.threads} threads"
             each = f"a thread, {s.threads} in a block," if s.over == "grid" else each
-            yield f"{each} for each {' and '.join(names)}"
+            if names:
+                yield f"{each} for each {' and '.join(names)}"
+            else:
+                yield "one thread" if s.over == "grid" else f"one block of {s.threads} threads"

@@ -17,11 +17,12 @@ from __future__ import annotations
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir.syntax import LoopPart, Schedule, Site, Split, Start, WrittenRole
 from ilang.core.notation.index.lookahead import axis_end, has_colon, past_bar
-from ilang.core.notation.index.schedule_rules import FACTOR_DIGITS, factor_out_of_range
+from ilang.core.notation.index.schedule_rules import FACTOR_DIGITS, LOOP_ROLES, factor_out_of_range
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader
 from ilang.core.source import Span
 
 SHAPE_HELP = "a schedule is `| splits | order | roles`, for example `+ij~i | j:8 | i j j'`"
+COMMA_HELP = "commas stand between splits: `| i:8,j:8 | i j i' j'`"
 ROLES_HELP = "roles are like `+ij~i || i j | i:p`, and those of staged inputs like `0:s`"
 
 
@@ -33,7 +34,8 @@ def parse_schedule(reader: Reader, named: bool = False) -> Schedule:
     splits = _splits(reader, named)
     if reader.skip() != "|":
         labels = (Label(first, "opened here"),)
-        error = reader.unexpected("E0120", "a second `|`", SHAPE_HELP, expression=False)
+        help_line = COMMA_HELP if reader.peek() and _opens_split(reader, named) else SHAPE_HELP
+        error = reader.unexpected("E0120", "a second `|`", help_line, expression=False)
         raise NotationError(error.code, error.message, error.span, error.help, labels)
     reader.take(reader.pos + 1, left=bool(splits))
     stop = reader.pos
@@ -56,6 +58,12 @@ def _splits(reader: Reader, named: bool) -> tuple[Split, ...]:
         reader.take(reader.pos + 1)
         splits.append(_split(reader, False, named))
     return tuple(splits)
+
+
+def _opens_split(reader: Reader, named: bool) -> bool:
+    """Whether ``axis:`` stands at the cursor."""
+    stop = axis_end(reader, reader.pos, named)
+    return stop > reader.pos and has_colon(reader, reader.past(BLANKS, stop))
 
 
 def _split(reader: Reader, first: bool, named: bool) -> Split:
@@ -88,6 +96,11 @@ def _factor(reader: Reader, axis: str) -> int:
         help_line = (
             f"a factor is how many iterations a part of the loop has: `{axis}:8`, `{axis}:2:4`"
         )
+        word = reader.text[start : reader.past(LETTERS + DIGITS, start)]
+        if word in ", ".join(LOOP_ROLES).split(", "):
+            help_line = (
+                f"`{word}` is a role, and roles stand last: `| splits | order | {axis}:{word}`"
+            )
         wanted = f"a factor of axis {axis}, a whole number,"
         raise reader.unexpected("E0121", wanted, help_line, False)
     text = reader.text[digits:stop].lstrip("0")

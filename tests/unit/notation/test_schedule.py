@@ -129,3 +129,16 @@ def test_refusals(text: str, code: str, column: int) -> None:
 def test_missing_loops_are_named() -> None:
     error = check_error("ijk~ijk|i:2|k", "E0306", 1, 13)
     assert "i, i', j" in error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "column", "advice"),
+    [
+        ("+ij~i | i:8 j:8 | i j", "E0120", 13, "commas stand between splits"),
+        ("+ij~i | i:8 8 | i j", "E0120", 13, "a schedule is"),
+        ("+ij~i | i:tx | i j", "E0121", 11, "roles stand last: `| splits | order | i:tx`"),
+        ("+ij~i | i:two | i j", "E0121", 11, "a factor is how many iterations"),
+    ],
+)
+def test_help_of_splits(text: str, code: str, column: int, advice: str) -> None:
+    assert advice in (check_error(text, code, 1, column).help or "")
