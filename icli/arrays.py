@@ -159,4 +159,4 @@ def files_of(texts: Sequence[str]) -> Iterator[InputFile]:
         rest = split_dtype(text.partition("=")[2] if is_named(text) else text)[1]
         path, colon, _ = rest.rpartition(".npz:")
         if colon or rest.endswith((".npz", ".npy", ".csv", ".json")):
-            yield InputFile("the array", f"{path}.npz" if colon else rest)
+            yield "the array", f"{path}.npz" if colon else rest

@@ -90,7 +90,6 @@ def used_in(module: Module) -> set[str]:
 def files_read(program: Tree | Module) -> list[InputFile]:
     """The files that a program is read from and reads: its own, and those of ``file("w.npy")``."""
     from ilang.codegen.session.model import beside
-    from ilang.codegen.system.outputs import InputFile
     from ilang.core.ir.functions import Declared, Text, nodes_within
 
     if not isinstance(program, Module):
@@ -101,8 +100,8 @@ def files_read(program: Tree | Module) -> list[InputFile]:
     texts += [part.name for part in parts if isinstance(part, Declared)]
     arrays = [beside(file, each) for each in texts if each.endswith(".npy")]
     return [
-        InputFile("the program", file),
-        *(InputFile("a file of the program", each) for each in arrays),
+        ("the program", file),
+        *(("a file of the program", each) for each in arrays),
     ]
 
 

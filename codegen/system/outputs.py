@@ -35,21 +35,10 @@ class FileKind:
     grows: bool = False
 
 
-@record
-class OutputFile:
-    """A file that a command writes: what the user calls it, such as ``--save``, its path, its kind."""
-
-    name: str
-    path: str
-    kind: FileKind
-
-
-@record
-class InputFile:
-    """A file that a command reads: what the user calls it, and its path."""
-
-    name: str
-    path: str
+OutputFile = tuple[str, str, FileKind]
+"""A file that a command writes: what the user calls it, such as ``--save``, its path, its kind."""
+InputFile = tuple[str, str]
+"""A file that a command reads: what the user calls it, and its path."""
 
 
 def begins_with(*starts: bytes) -> Callable[[str], bool]:
@@ -77,17 +66,17 @@ def check_outputs(outputs: Sequence[OutputFile], inputs: Iterable[InputFile]) ->
     Raises:
         DataError: E0731, E0732, E0768.
     """
-    known = [(file_at(each.path), f"{each.name} {each.path}, which is read") for each in inputs]
-    for output in outputs:
-        place = file_at(output.path)
+    known = [(file_at(path), f"{name} {path}, which is read") for name, path in inputs]
+    for name, path, kind in outputs:
+        place = file_at(path)
         for other, taken in known:
             if place == other:
-                message = f"{output.name} {output.path} would replace {taken}"
-                raise DataError("E0768", message, help=f"name another file after {output.name}")
-        known.append((place, f"{output.name} {output.path}, which is written too"))
-        check_kind(output.path, output.kind)
-        if not output.kind.grows:
-            check_place(output.path)
+                message = f"{name} {path} would replace {taken}"
+                raise DataError("E0768", message, help=f"name another file after {name}")
+        known.append((place, f"{name} {path}, which is written too"))
+        check_kind(path, kind)
+        if not kind.grows:
+            check_place(path)
 
 
 def check_kind(path: str, kind: FileKind) -> None:

@@ -162,14 +162,14 @@ def _check_files(request: Request, program: Tree | Module, operands: Sequence[st
     place = request.one("-o")
     if place is None or place == "-":
         return
-    from ilang.codegen.system.outputs import InputFile, OutputFile, check_outputs
+    from ilang.codegen.system.outputs import check_outputs
     from ilang.icli.arrays import files_of
     from ilang.icli.results import kind_of
 
-    loaded = [InputFile("--load", each) for each in request.all("--load")]
+    loaded = [("--load", each) for each in request.all("--load")]
     inputs = [*definitions.files_read(program), *files_of(operands), *loaded]
     kind = kind_of(place)
-    check_outputs([OutputFile("-o", place, kind)] if kind else [], inputs)
+    check_outputs([("-o", place, kind)] if kind else [], inputs)
 
 
 COMMAND = Command(

@@ -106,12 +106,12 @@ def _check_files(settings: _Settings, module: Module) -> None:
     Raises: DataError E0768.
     """
     from ilang.codegen.session.checkpoint import CHECKPOINT
-    from ilang.codegen.system.outputs import InputFile, OutputFile, check_outputs, file_at
+    from ilang.codegen.system.outputs import check_outputs, file_at
     from ilang.icli.curve import CURVE
     from ilang.icli.training import LOG
 
     written = [
-        OutputFile(name, place, kind)
+        (name, place, kind)
         for name, place, kind in (
             ("--save", settings.place, CHECKPOINT),
             ("--log", settings.log, LOG),
@@ -119,11 +119,11 @@ def _check_files(settings: _Settings, module: Module) -> None:
         )
         if place is not None
     ]
-    read = [InputFile("--data", each) for each in _files(settings.data)]
-    read += [InputFile("--val", each) for each in _files(settings.held_back)]
+    read = [("--data", each) for each in _files(settings.data)]
+    read += [("--val", each) for each in _files(settings.held_back)]
     resumed = settings.resumed
     if resumed is not None and file_at(resumed) != file_at(settings.place):
-        read.append(InputFile("--resume", resumed))
+        read.append(("--resume", resumed))
     check_outputs(written, [*files_read(module), *read])
 
 
