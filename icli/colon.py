@@ -357,6 +357,9 @@ def _load(session: ReplSession, rest: str) -> Reply:
     rest = rest or session.file
     if not rest:
         raise CommandError("E0819", ":load needs a file", help=":load model.i")
+    if rest.endswith((".npy", ".npz", ".csv", ".json")):
+        message = f"{rest} has arrays, and :load reads definitions"
+        raise CommandError("E0819", message, help=f"bind an array to a name: `x = {rest}`")
     module = read_module(rest)
     session.file = rest
     texts = texts_of(module)

@@ -78,27 +78,33 @@ def _axes(shaped: Shaped) -> dict[str, set[int | None]]:
 def _others(scheduled: Scheduled, is_priced: bool) -> str:
     """A sentence on what no price chose."""
     nodes = [node for node in scheduled.shaped.nodes if isinstance(node, Assignment)]
-    if nodes and all(node.schedule is not None for node in nodes):
+    is_written = any(node.schedule is not None for node in nodes)
+    if is_priced:
+        chose = "Rules, or what is written, say" if is_written else "Rules chose"
+        return f"{chose} all other loops, not a price."
+    if scheduled.machine.core is None:
+        reason = "prices are of processors, not of GPUs"
+    elif any(size.fixed is None for size in scheduled.shaped.sizes):
+        reason = "prices need all extents (--shape)"
+    else:
+        reason = "no reduction stands by itself"
+    if is_written:
         return (
-            "The schedule is written in the program.\n"
+            f"The schedule is written in the program, and has no price: {reason}.\n"
             "`i diff PROGRAM --unscheduled` shows the one that would be chosen."
         )
-    if is_priced:
-        return "Rules chose all other loops, not a price."
-    rules = "Rules chose the loops, not a price"
-    if scheduled.machine.core is None:
-        return f"{rules}: prices are of processors, not of GPUs."
-    if any(size.fixed is None for size in scheduled.shaped.sizes):
-        return f"{rules}: prices need all extents (--shape)."
-    return f"{rules}: no reduction stands by itself."
+    return f"Rules chose the loops, not a price: {reason}."
 
 
 def _page(priced: Priced) -> Iterator[str]:
     """The lines on a reduction: the candidates, what takes their cycles, and why one was chosen."""
     yield f"{priced.name}  {priced.text}  {priced.compared} {priced.kind}s compared"
+    numbers = [str(n) for n in range(1, len(priced.candidates) + 1)]
+    if priced.written:
+        numbers[-1] = "written"
     rows = [
         (f"  {n}", f"{each.cycles:,}".rjust(WIDTH), each.bound, each.schedule)
-        for n, each in enumerate(priced.candidates, 1)
+        for n, each in zip(numbers, priced.candidates, strict=True)
     ]
     lines = table([("", "cycles".rjust(WIDTH), "most in", "schedule"), *rows])
     if any(COLUMNS < len(line) for line in lines.splitlines()):
@@ -110,7 +116,6 @@ def _page(priced: Priced) -> Iterator[str]:
         )
     yield lines
     yield ""
-    numbers = [str(n) for n in range(1, len(priced.candidates) + 1)]
     at_once = [each.at_once for each in priced.candidates]
     added = [each.added for each in priced.candidates]
     yield from _cells("at once, the longest counts", numbers)
@@ -118,15 +123,16 @@ def _page(priced: Priced) -> Iterator[str]:
     yield from _cells("added", [])
     yield from _shares(priced.candidates, added)
     yield ""
-    yield from wrap(priced.reason, COLUMNS, break_on_hyphens=False)
+    for text in (priced.reason, *priced.written):
+        yield from wrap(text, COLUMNS, break_on_hyphens=False)
 
 
 def _shares(candidates: Sequence[PricedTile], parts: Sequence[Mapping[str, int]]) -> Iterator[str]:
     """A line for each part that takes a thousandth of the cycles of some candidate, or more."""
-    for name in parts[0]:
-        cycles = [each[name] for each in parts]
-        if any(c.cycles <= 1000 * n for c, n in zip(candidates, cycles, strict=True)):
-            yield from _cells(f"  {name}", [f"{n:,}" for n in cycles])
+    for name in dict.fromkeys(name for each in parts for name in each):
+        cycles = [each.get(name) for each in parts]
+        if any(n and c.cycles <= 1000 * n for c, n in zip(candidates, cycles, strict=True)):
+            yield from _cells(f"  {name}", ["" if n is None else f"{n:,}" for n in cycles])
 
 
 def _cells(name: str, numbers: Sequence[str]) -> Iterator[str]:

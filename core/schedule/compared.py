@@ -14,7 +14,7 @@ from itertools import chain, islice, permutations, product
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.schedule import Loop, Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import SMALL, USUAL, extents_of
+from ilang.core.ir.size_class import SMALL, USUAL, Extents, extents_of
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.choice import analysed
 from ilang.core.schedule.choose.gpu import choose_for_gpu, other_block_tiles
@@ -25,13 +25,17 @@ from ilang.core.schedule.choose.own_loops import loops_by_itself
 from ilang.core.schedule.choose.tile import Tiling
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.fuse import Provenance
-from ilang.core.schedule.written import written_nest
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from ilang.core.schedule.written import without_schedules, written_nest
+from ilang.core.schedule.written_price import written_price
 from ilang.core.source import Span
 
 ORDERS = 120
 """Orders of loops of a value that are tried at most: all of five loops."""
 MOST = 3
 """Candidates that are shown; one more is the tile of the rules, where it stays."""
+CYCLES_OF_MS = 3_000_000
+"""Cycles of a core of 3 GHz in a millisecond."""
 _Names = tuple[tuple[str, ...], tuple[str, ...]]
 TILE: _Names = (
     ("multiply-adds", "loads", "chains of additions"),
@@ -81,7 +85,9 @@ class PricedTile:
 class Priced:
     """A reduction whose tile or loops a price chose, among so many: the best, which one it is, and why.
 
-    Candidates of a ``kind``, "tile" or "schedule", are compared: of tiles the best of each size.
+    Candidates of a ``kind``, "tile" or "schedule", are compared: of tiles the best of each size. The last one of them
+    is what the program says where it has schedules: ``written`` compares it with the cheapest other one, and says what
+    its price lacks; empty where nothing is written. The others are those of the program without schedules.
     """
 
     name: str
@@ -91,13 +97,33 @@ class Priced:
     candidates: tuple[PricedTile, ...]
     chosen: int
     reason: str
+    written: tuple[str, ...] = ()
 
 
 def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
-    """The reductions of a program whose tiles or loops prices chose, and whether they are all of it."""
+    """The reductions of a program whose tiles or loops prices choose, and whether they are all of it.
+
+    A reduction that runs otherwise because of a written schedule has that as the last candidate.
+    """
+    nodes = scheduled.shaped.nodes
+    if all(not isinstance(n, Assignment) or n.schedule is None for n in nodes):
+        pages, is_all = _pages(scheduled)
+        return tuple(page for _, page in sorted(pages.items())), is_all
+    free = shaped_to_schedule(without_schedules(scheduled.shaped), scheduled.machine)
+    pages, is_all = _pages(free)
+    extents = extents_of(scheduled.shaped, (), scheduled.machine)
+    for value, page in pages.items():
+        node, nest = scheduled.assigned(value)
+        if node.schedule is not None or nest != free.nests[value]:
+            pages[value] = _with_written(page, scheduled, value, extents)
+    return tuple(page for _, page in sorted(pages.items())), is_all
+
+
+def _pages(scheduled: Scheduled) -> tuple[dict[int, Priced], bool]:
+    """The reductions of a program without schedules that prices choose, by value, and whether they are all of it."""
     analysis = _analysis(scheduled)
     if analysis is None:
-        return (), False
+        return {}, False
     tilings, inlined = analysis.tilings, analysis.inlining.inlined
     tiled = _tiled(analysis)
     nodes = scheduled.shaped.nodes
@@ -109,7 +135,34 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
     is_all = all(end[0] in tiled if end is not None else value in loops for value, end in ends)
     pages = {value: _priced(analysis, value, tile) for value, tile in tiled.items()}
     pages |= {value: _priced_loops(analysis, value, *each) for value, each in loops.items()}
-    return tuple(page for _, page in sorted(pages.items())), bool(pages) and is_all
+    return pages, bool(pages) and is_all
+
+
+def _with_written(page: Priced, scheduled: Scheduled, value: int, extents: Extents) -> Priced:
+    """A page with the written schedule of its reduction as the last candidate."""
+    price, is_tile, lacks = written_price(scheduled, value, extents, page.kind == "tile")
+    node, nest = scheduled.assigned(value)
+    written = _candidate(node, nest, price, TILE if is_tile else LOOPS)
+    best = min(range(len(page.candidates)), key=lambda number: page.candidates[number].cycles)
+    says = f"Written: {_beside(written, page.candidates[best], best + 1)}"
+    would = f"Without it, {page.kind} {page.chosen + 1} would be chosen."
+    return replace(
+        page, candidates=(*page.candidates, written), written=(f"{says} {would}", *lacks)
+    )
+
+
+def _beside(written: PricedTile, best: PricedTile, number: int) -> str:
+    """The time of a written schedule, and how it compares with the cheapest other one."""
+    time = f"{written.cycles / CYCLES_OF_MS:,.3g} ms by the model"
+    if written.cycles == best.cycles:
+        return f"{time}, the price of {number}, the cheapest."
+    times = written.cycles / max(best.cycles, 1)
+    share = f"{abs(times - 1):.1%}".replace("%", " %")
+    if written.cycles < best.cycles:
+        return f"{time}, {share} less than {number}, the cheapest of those compared."
+    most, cycles = _most_saved(best, written)
+    beside = f"{share} more than {number}" if times < 2 else f"{times:.1f} times {number}"
+    return f"{time}, {beside}, the cheapest: {cycles:,} cycles more for {most}."
 
 
 def other_schedules(scheduled: Scheduled) -> Iterator[list[tuple[Span, str]]]:
@@ -298,7 +351,13 @@ def _reason(candidates: Sequence[PricedTile], chosen: int, kind: str = "Tile") -
         return f"{kind}s 1 and 2 have one price; 1 was tried first."
     if other.cycles < winner.cycles:
         return f"{kind} 2 takes {share} less than {kind.lower()} 1, which was tried first: no reason to change."
+    most, cycles = _most_saved(winner, other)
+    return f"{kind} 1 takes {share} less than {kind.lower()} 2: {cycles:,} cycles less for {most}."
+
+
+def _most_saved(winner: PricedTile, other: PricedTile) -> tuple[str, int]:
+    """The part of its cycles of which another candidate takes most more than the winner, and how many more."""
     costs, others = winner.counted(), other.counted()
     gains = {name: n - costs.get(name, winner.at_once.get(name, 0)) for name, n in others.items()}
     most = max(gains, key=gains.__getitem__)
-    return f"{kind} 1 takes {share} less than {kind.lower()} 2: {gains[most]:,} cycles less for {most}."
+    return most, gains[most]

@@ -17,8 +17,9 @@ from ilang.core.ir.schedule import (
     Space,
     is_role,
     is_space,
+    unscheduled,
 )
-from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, Schedule, Site, Start
 from ilang.core.record import replace
 
@@ -63,6 +64,17 @@ def written_nest(node: Assignment) -> Nest | None:
         bool(schedule.order),
         "role" if set(roles.values()) & {*BLOCK_ROLES, *THREAD_ROLES, *UNIT_ROLES} else "",
     )
+
+
+def without_schedules(shaped: Shaped) -> Shaped:
+    """A program without the schedules that are written in it."""
+    nodes = (
+        replace(node, schedule=None, text=unscheduled(node))
+        if isinstance(node, Assignment)
+        else node
+        for node in shaped.nodes
+    )
+    return replace(shaped, nodes=tuple(nodes))
 
 
 def without_blocks(nest: Nest) -> Nest:

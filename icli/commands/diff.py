@@ -77,7 +77,9 @@ class _Side:
             return {stage: pipeline.graph_text(program.graph())}
         shaped = replace(program.shaped(), name=name)
         if self.unscheduled:
-            shaped = _unscheduled(shaped)
+            from ilang.core.schedule.written import without_schedules
+
+            shaped = without_schedules(shaped)
         if stage is None or stage in PARTS:
             parts = _parts(pipeline.explain_shaped(program.graph(), shaped, machine=machine))
             if stage is not None:
@@ -179,20 +181,6 @@ def _parts(page: Explanation) -> dict[str, str]:
         "schedule": schedule_text(page),
         "loops": "\n".join(f"{'  ' * each.depth}{each.text}" for each in page.execution.running),
     }
-
-
-def _unscheduled(shaped: Shaped) -> Shaped:
-    """A program without the schedules that are written in it."""
-    from ilang.core.ir.schedule import unscheduled
-    from ilang.core.ir.shaped import Assignment
-
-    nodes = [
-        replace(node, schedule=None, text=unscheduled(node))
-        if isinstance(node, Assignment)
-        else node
-        for node in shaped.nodes
-    ]
-    return replace(shaped, nodes=tuple(nodes))
 
 
 def _code(shaped: Shaped, target: str) -> str:

@@ -19,7 +19,13 @@ from ilang.core.notation.components.combinator import (
     read_number,
 )
 from ilang.core.notation.components.values import BodyNames
-from ilang.core.notation.index.lookahead import begins_application, matches_form, past_bracket
+from ilang.core.notation.index.lookahead import (
+    CALLED,
+    applied,
+    begins_application,
+    matches_form,
+    past_bracket,
+)
 from ilang.core.notation.lines import divided
 from ilang.core.notation.reader import (
     BLANKS,
@@ -177,7 +183,7 @@ def _leaf(reader: Reader, scope: BodyNames, inside: bool) -> syntax.Argument:
         shown = reader.span(reader.pos, stop)
         message = "a program stands where a value belongs"
         text = " ".join(shown.text().split())
-        help_line = f"apply it: `({text})(x)`" if len(text) < 40 else ARGUMENT_HELP
+        help_line = f"apply it: `{applied(text)}`" if len(text) < 40 else ARGUMENT_HELP
         raise NotationError("E0130", message, shown, help_line)
     digit = reader.peek(1) if c == "-" else c
     if digit and digit in DIGITS:
@@ -231,7 +237,8 @@ def _no_application(reader: Reader) -> NotationError:
     if c and c in WORD_START and not matches_form(reader):
         help_line = "apply a component to it, `f(x)`, or write the value itself where it is read"
     elif c and matches_form(reader):
-        help_line = "apply it: `name = (+ij~i)(x)`"
+        called = CALLED.match(reader.text, reader.pos, reader.end)
+        help_line = f"apply it: `name = {applied(called[0] if called else '+ij~i')}`"
     else:
         help_line = STATEMENT_HELP
     return reader.unexpected("E0131", "an application", help_line)

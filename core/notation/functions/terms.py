@@ -21,7 +21,7 @@ from ilang.core.notation.functions import tokens
 from ilang.core.notation.functions.blocks import ASSIGN, BINDS, KEEPS, binds, collected, statements
 from ilang.core.notation.functions.numbers import is_literal, number_of, read_literal, read_unit
 from ilang.core.notation.functions.quotes import at_label, read_schedule, read_spec
-from ilang.core.notation.index.lookahead import matches_form, past_bracket
+from ilang.core.notation.index.lookahead import CALLED, applied, matches_form, past_bracket
 from ilang.core.notation.reader import BLANKS, QUOTED, TYPES, Lexeme, Reader
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -196,13 +196,14 @@ def _bracketed(reader: Reader, context: tokens.Context, token: Lexeme) -> ast.Te
 
 def _no_operand(reader: Reader) -> NotationError:
     """The error for what is no operand; a bare program may stand there."""
-    stop = reader.pos
+    called = CALLED.match(reader.text, reader.pos, reader.end)
+    stop = reader.pos if called is None else called.end()
     while stop < reader.end and reader.text[stop] not in BLANKS + ",;)":
         stop += 1
     if matches_form(reader) and stop - reader.pos < 40:
         shown = reader.span(reader.pos, stop)
         message = "a program stands where a value belongs"
-        return NotationError("E0191", message, shown, f"apply it: `({shown.text()})(x)`")
+        return NotationError("E0191", message, shown, f"apply it: `{applied(shown.text())}`")
     return tokens.unexpected(reader, "E0191", "an operand", usual=TERM_HELP)
 
 

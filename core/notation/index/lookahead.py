@@ -37,6 +37,9 @@ ARGUED = re.compile(_ARGUED)
 OPERATOR = re.compile(_OPERATOR)
 FIRST = re.compile(rf"(?>{_ARGUED}|{_OPERATOR})")
 
+CALLED = re.compile(rf"([^~|;{{}}\n]*~[a-z.]+)[{BLANKS}]*(\([A-Za-z0-9_.,{BLANKS}]*\))")
+"""A form with values in parentheses behind it, as those of a function: ``+ijk~ij(p)``."""
+
 
 def is_affine(reader: Reader, start: int) -> bool:
     """Whether the parenthesis at ``start`` is an affine group: ``(2i+k)``, and not ``(f | 2)`` or ``(-1)``."""
@@ -70,6 +73,12 @@ def matches_form(reader: Reader) -> bool:
     right = _past(OPERATOR, reader, left)
     binary = right >= 0 and _ends_form(reader, past_pattern(reader, right))
     return binary or _ends_form(reader, left)
+
+
+def applied(text: str) -> str:
+    """The application to write for a form that stands bare: ``(+ij~i)(x)``; ``(+ij~i)(p)`` for ``+ij~i(p)``."""
+    called = CALLED.fullmatch(text)
+    return f"({called[1]}){called[2]}" if called else f"({text})(x)"
 
 
 def _ends_form(reader: Reader, start: int) -> bool:

@@ -20,7 +20,7 @@ from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Access
 from ilang.core.schedule.choose.packing import TileAxes
 from ilang.core.schedule.choose.terms import MOST_TERMS, RUN
-from ilang.core.schedule.choose.tile_cost import Price, TilePrice, dims_of
+from ilang.core.schedule.choose.tile_cost import Dims, Price, Sites, TilePrice, dims_of
 
 Parts = tuple[float, float, float, float]
 """Cycles of what vectors compute and load, of chains, of additions in memory, and of rows begun and ended."""
@@ -57,11 +57,17 @@ class LoopPrice(TilePrice):
         self.terms = prod(extents[axis] for axis in self.reduced)
         self.is_short = self.terms <= machine.tiles.unrolled_terms and self.around is not None
         axis = self.around if self.is_short and not self.beside else order[self.lanes].axis
+        self.sites: Sites = {}
         self.axes = TileAxes(-1, -1 if axis is None else axis, False, {}, 0, 0)
 
-    def price(self, reads: Sequence[Access]) -> Price:
-        """The price of all iterations, of which each reads at these indices."""
-        arrays = [(dims_of(index), False, False) for index in dict.fromkeys(reads)]
+    def price(self, reads: Sequence[Access], sites: Sites | None = None) -> Price:
+        """The price of all iterations, of which each reads at these indices; copies are made at ``sites`` alone."""
+        arrays, copied = list[tuple[Dims, bool, bool]](), 0.0
+        self.sites = sites or {}
+        for index in dict.fromkeys(reads):
+            dims, site = dims_of(index), self.sites.get(index)
+            copied += 0.0 if site is None else self._packing(dims, site)
+            arrays.append((dims, False, site is not None))
         target, results = dims_of(self.node.target), self.count / self.terms
         is_held = self._is_held()
         self.registers = self.beside[0] if is_held else self.lanes
@@ -71,7 +77,7 @@ class LoopPrice(TilePrice):
         stored = self.core.stored / self.vector if self._is_along(target) else self.core.transposed
         filling, lines, waited = self._moving([*arrays, (target, True, False)])
         at_once = (issued, filling, chained, *lines)
-        return Price((at_once,), 0.0, results * stored, waited, merged, begun, 0.0)
+        return Price((at_once,), 0.0, results * stored, waited, merged, begun, copied)
 
     def _is_held(self) -> bool:
         """Whether registers hold all results that terms meet."""
@@ -89,7 +95,7 @@ class LoopPrice(TilePrice):
             for part, dim in zip(reversed(index), reversed(dims_of(index)), strict=True):
                 step += stride * sum(abs(c) for c, walked in part.steps() if walked == axis)
                 stride *= self.extents[dim] if 0 <= dim else self.vector
-            step = min(step, self.vector)
+            step = min(step, self.vector if self.sites.get(index) is None else 1)
             loads += step if step <= 1 else 2 * step
             is_plain &= step <= 1
         return loads / self.core.loads, is_plain

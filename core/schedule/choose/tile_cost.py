@@ -17,7 +17,7 @@ Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each, lanes j in blocks of 64, rows i i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import ceil, gcd, prod
 
@@ -27,6 +27,7 @@ from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
 from ilang.core.record import record
+from ilang.core.schedule.choose.accesses import Access
 from ilang.core.schedule.choose.packing import TileAxes, tile_site
 from ilang.core.schedule.registers import wide_parts
 
@@ -37,6 +38,8 @@ Dims = tuple[int, ...]
 Spans = tuple[int, tuple[tuple[int, int], ...]]
 """The elements of a span of memory in which no two are further apart than a line; of each axis along which there are
 several such spans, how many there are, and how many elements apart."""
+Sites = Mapping[Access, int | None]
+"""The number of loops around the copy of what is read at an index; None where it is read in place."""
 
 
 @record
@@ -88,6 +91,7 @@ class TilePrice:
         self.reduced = frozenset(node.reduced_axes())
         self.covered = self._covered()
         self.spans: dict[tuple[Dims, int], Spans] = {}
+        self.strided = 0  # operands that lanes read across memory
 
     def _trips(self, loop: Loop) -> int:
         """The iterations of a loop."""
@@ -107,19 +111,23 @@ class TilePrice:
             covered.append(walked)
         return covered[::-1]
 
-    def price(self, reads: Sequence[tuple[Affine, ...]]) -> Price:
-        """The price of all tiles, whose innermost iteration reads at these indices."""
+    def price(self, reads: Sequence[Access], sites: Sites | None = None) -> Price:
+        """The price of all tiles, whose innermost iteration reads at these indices.
+
+        Copies of what is read are made inside of so many loops: at ``sites``, or where rules have them.
+        """
+        if sites is None:
+            sites = {index: tile_site(self.axes, index, self.nest) for index in reads}
         arrays: list[tuple[Dims, bool, bool]] = []
         copied, in_place = 0.0, False
         for index in dict.fromkeys(reads):
-            dims = dims_of(index)
-            site = tile_site(self.axes, index, self.nest)
+            dims, site = dims_of(index), sites.get(index)
             if site is not None:
                 copied += self._packing(dims, site)
-                lanes = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
-                dims = (*sorted({axis for axis in dims if axis not in (-1, lanes)}), lanes)
+                dims = self._packed(dims)
             elif self.axes.lanes in dims:
                 in_place = True
+                self.strided += dims[-1] != self.axes.lanes
             arrays.append((dims, False, site is not None))
         filling, lines, waited = self._moving([*arrays, (dims_of(self.node.target), True, False)])
         stored, merged, begun = self._storing()
@@ -129,6 +137,12 @@ class TilePrice:
             (added, loaded + filling, chained, *lines) for added, loaded, chained in issued
         )
         return Price(at_once, idle, stored, waited, merged, begun, copied)
+
+    def _packed(self, dims: Dims) -> Dims:
+        """The dimensions of a copy: what the lanes walk, or else the rows, is contiguous."""
+        side = next((axis for axis in (self.axes.lanes, self.axes.rows) if axis in dims), None)
+        others = sorted({axis for axis in dims if axis not in (-1, side)})
+        return tuple(others) if side is None else (*others, side)
 
     def _counts(self) -> tuple[int, int, float, int]:
         """The results beside a row of a tile, vectors across all lanes, tiles, and terms of a sum."""
@@ -148,8 +162,10 @@ class TilePrice:
         mean of the multiply-adds of idle lanes.
         """
         core, (beside, _, _, terms) = self.core, self._counts()
-        rows, lanes = (prod(self.nest.factors[axis]) for axis in self._sides())
+        rows, lanes = self._tile()
         height, width = (self.extents[axis] for axis in self._sides())
+        # Elements across memory are loaded one by one, and put into a vector.
+        each = 1 + self.strided * (2 * self.vector - 1)
         times = beside / height * terms
         issued, idle = list[tuple[float, float, float]](), 0.0
         for unit, part in wide_parts(self.machine, (rows, lanes), self.size):
@@ -159,7 +175,7 @@ class TilePrice:
                 for broad, m in across:
                     vectors, count = ceil(broad / unit), n * m
                     added += count * high * vectors
-                    loaded += count * (high + vectors)
+                    loaded += count * (high + each * vectors)
                     chained += count
             idle += times * (added - height * width / unit) / core.multiply_adds
             cycles = (added / core.multiply_adds, loaded / core.loads, chained * core.latency)
@@ -172,7 +188,7 @@ class TilePrice:
         blocks = prod(
             trips
             for loop, trips in zip(self.nest.order, self.trips, strict=True)
-            if loop.axis in self.reduced and not loop.part and self.nest.factors[loop.axis]
+            if loop.axis in self.reduced and loop.part < len(self.nest.factors[loop.axis])
         )
         target = dims_of(self.node.target)
         each = core.stored if self._is_along(target) else core.transposed * self.vector
@@ -191,6 +207,11 @@ class TilePrice:
 
     def _sides(self) -> tuple[int, int]:
         return self.axes.rows, self.axes.lanes
+
+    def _tile(self) -> tuple[int, int]:
+        """The rows and lanes of a tile: the innermost part of each axis, or all of it."""
+        rows, lanes = ((self.extents[axis], *self.nest.factors[axis])[-1] for axis in self._sides())
+        return rows, lanes
 
     def _packing(self, dims: Dims, site: int) -> float:
         """The cycles of a copy, made inside so many loops: of its elements or of its lines, what takes longer."""

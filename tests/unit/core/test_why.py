@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
 
 import pytest
 
 from ilang import i
+from ilang.codegen.components import tuning
 from ilang.core.explain.why import Why
 from tests.property.test_prices import contraction
 
@@ -91,3 +93,92 @@ def test_loops_of_reductions_have_prices() -> None:
 def test_open_extents_count_as_usual_ones() -> None:
     (priced,) = i("+ij~j").why().priced
     assert "Extents that are not known count as 1000" in priced.reason
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_candidate_that_is_written_has_its_price(seed: int) -> None:
+    """Cycles are the same where the same loops and copies are written."""
+    text, _, shapes = contraction(random.Random(seed))
+    for words in islice(tuning.candidates(i(text), shapes), 6):
+        scheduled = tuning.written(words[0][0].source, words)
+        assert scheduled is not None
+        for priced in i(scheduled).why(*shapes).priced:
+            *others, written = priced.candidates
+            same = [each.cycles for each in others if each.schedule == written.schedule]
+            assert not same or written.cycles in same
+            assert (written.cycles == min(each.cycles for each in others)) == (
+                "the price of" in priced.written[0]
+            )
+
+
+def test_a_written_schedule_stands_beside_the_candidates() -> None:
+    """It is the last line; what bounds it and how far it is behind the cheapest is said."""
+    loops = "| i:8,j:32,k:256 | j i k k' i' j'"
+    why = i(f"ik*kj~ijk {loops} >> +ijk~ij {loops} 0").why((512, 512), (512, 512))
+    (priced,) = why.priced
+    free = i(PRODUCT).why((512, 512), (512, 512)).priced[0]
+    assert priced.candidates[:-1] == free.candidates
+    assert priced.candidates[-1].schedule == f"{loops} 0"
+    assert priced.candidates[-1].bound == "multiply-adds"
+    (says,) = priced.written
+    assert says.startswith("Written: 2.3 ms by the model, 7.9 % more than 1, the cheapest: ")
+    assert says.endswith(
+        "532,480 cycles more for lines waited for. Without it, tile 2 would be chosen."
+    )
+    assert "\n  written     6,909,952  multiply-adds  | i:8,j:32,k:256" in str(why)
+    assert sum(priced.candidates[-1].counted().values()) == priced.candidates[-1].cycles
+
+
+def test_a_written_copy_is_priced() -> None:
+    """With the copy, lines of the other factor are not waited for; elements are packed instead."""
+    loops = "| i:8,j:32,k:256 | j i k k' i' j'"
+    copied = "| i:8,j:32,k:256 | j 1 i k k' i' j'"
+    priced = [
+        i(f"ik*kj~ijk {each} >> +ijk~ij {loops} 0").why((512, 512), (512, 512)).priced[0]
+        for each in (loops, copied)
+    ]
+    plain, packed = (each.candidates[-1] for each in priced)
+    assert (plain.added["elements packed"], packed.added["lines waited for"]) == (0, 0)
+    assert packed.added["elements packed"] > 0
+    assert packed.cycles < plain.cycles
+
+
+def test_a_chosen_schedule_that_is_written_has_the_chosen_price() -> None:
+    text = "ik*kj~ijk | i:6,j:64 | j 1 i k i' j' >> +ijk~ij | i:6,j:64 | j i k i' j' 0"
+    (priced,) = i(text).why((512, 512), (512, 512)).priced
+    assert priced.candidates[-1] == priced.candidates[priced.chosen]
+
+
+def test_a_price_says_what_it_lacks() -> None:
+    """Products that are stored before, roles, and terms that are added in f64."""
+
+    def lacks(text: str) -> str:
+        (priced,) = i(text).why((512, 1024), (1024, 512)).priced
+        return " ".join(priced.written[1:])
+
+    stored = lacks(f"{PRODUCT} || i k j")
+    assert "`ik*kj~ijk`, computed before, is not counted." in stored
+    assert "is rough" in stored
+    tile = "| i:4,j:16 | i j k i' j'"
+    wide = lacks(f"ik*kj~ijk {tile} >> +ijk~ij {tile} 0")
+    assert wide.startswith("More than 512 terms are added in f64")
+    assert "`p`" in lacks(f"ik*kj~ijk {tile} >> +ijk~ij {tile} 0 | i:p")
+
+
+def test_written_loops_of_another_reduction_have_a_price() -> None:
+    (priced,) = i("+ij~j || j i").why((1000, 300)).priced
+    assert priced.candidates[-1].schedule == "|| j i"
+    assert "times 1, the cheapest" in priced.written[0]
+    assert len(priced.written) == 1
+
+
+def test_without_a_price_the_reason_is_said() -> None:
+    for text, reason in (
+        ("ik*kj~ijk || i j k >> +ijk~ij || i j k 0", "prices need all extents (--shape)."),
+        ("ij~ji || j i", "prices need all extents (--shape)."),
+    ):
+        why = i(text).why()
+        assert why.priced == ()
+        assert why.others.startswith("The schedule is written in the program, and has no price:")
+        assert reason in why.others
+        assert "`i diff PROGRAM --unscheduled`" in why.others

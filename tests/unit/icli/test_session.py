@@ -339,6 +339,9 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert text(other.feed(f":load {tmp_path}/m.i")) == "2 definitions: exp, f"
     assert page(other.feed("f")) == page(session.feed("f"))
     assert code(other.feed(":load nofile.i")) == "E0725"
+    (error,) = other.feed(":load c.npy").parts
+    assert isinstance(error, Error)
+    assert error.help == "bind an array to a name: `x = c.npy`"
     assert code(ReplSession().feed(f":save {tmp_path}/none.i")) == "E0819"
 
 
@@ -558,7 +561,7 @@ def test_names_that_are_being_typed_are_completed(named: ReplSession) -> None:
     before = "f(first[m,n], second) = {\n  third, _ = block(first, second); "
     assert completions(named, "th", before) == ["third"]
     assert completions(named, "fi", before) == ["first"]
-    assert completions(named, "ma", before) == ["max", "matmul"]
+    assert completions(named, "mat", before) == ["matmul"]
     assert completions(named, "ei", before) == ["einsum", "einx."]
 
 

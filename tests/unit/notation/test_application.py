@@ -130,6 +130,22 @@ def test_refusals(text: str, code: str, line: int, column: int) -> None:
     assert code not in ("E0421", "E0422", "E0423", "E0424", "E0425") or 1 < len(error.labels)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f(p) = { s = total(+ij~i(p)); s }",
+        "f(p) = { +ij~i(p) }",
+        "f(p) = { s = +ij~i (p); s }",
+        "op f(p) { s = +ij~i(p); s }",
+        "op f(p) = abs(+ij~i(p) )",
+    ],
+)
+def test_a_form_that_is_called_is_written_in_parentheses(text: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse_module(Source("f.i", DEFINITIONS + text))
+    assert "(+ij~i)(p)`" in (caught.value.help or "")
+
+
 def told(text: str) -> list[str]:
     """The codes of all that is wrong, in order."""
     with pytest.raises(Error) as caught:
