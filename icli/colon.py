@@ -252,9 +252,11 @@ def _plot(session: ReplSession, rest: str) -> Reply:
         raise CommandError("E0806", f"`{more[0]}` is one too many", help=":plot x out.svg")
     if name == LAST and LAST not in session.arrays:
         raise CommandError("E0819", "there is no result yet", help=":plot x, or :plot x out.svg")
-    if not session.is_array(name):
-        message = f"`{name}` is no array, and :plot draws one"
+    if name in session.texts:
+        message = f"`{name}` is a definition, and :plot draws an array"
         raise CommandError("E0820", message, help=f"y = {name} x, then :plot y")
+    if not session.is_array(name):
+        raise _no_array(session, name)
     (array,) = session.values([], [name])
     if not place:
         return Reply((plot_text(name, array, session.width() or WIDTH, session.colored),))
@@ -307,13 +309,17 @@ def _save_arrays(session: ReplSession, place: str, names: list[str]) -> Reply:
         raise CommandError("E0819", f"no array is named for {place}", help=f":save {place} x")
     for name in names:
         if name not in session.arrays:
-            hint = did_you_mean(name, tuple(session.arrays), ":names lists all")
-            raise CommandError("E0820", f"there is no array named `{name}`", help=hint)
+            raise _no_array(session, name)
     if len(names) > 1 and place.endswith(ALONE):
         other = f":save {place.rpartition('.')[0]}.npz {' '.join(names)}"
         raise CommandError("E0812", f"{len(names)} arrays do not fit {place}", help=other)
     save(place, [(name, session.arrays[name]) for name in names])
     return Reply((f"{', '.join(names)} saved to {place}",))
+
+
+def _no_array(session: ReplSession, name: str) -> CommandError:
+    hint = did_you_mean(name, tuple(session.arrays), ":names lists all")
+    return CommandError("E0820", f"there is no array named `{name}`", help=hint)
 
 
 def _save_definitions(session: ReplSession, rest: str) -> Reply:

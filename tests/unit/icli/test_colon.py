@@ -68,6 +68,23 @@ def test_a_matrix_is_drawn_as_a_heat_map(session: ReplSession) -> None:
     assert "\x1b[48;5;17m  \x1b[0m? " in colored.replace("\n", " ")
 
 
+@pytest.mark.parametrize(
+    ("line", "message", "advice"),
+    [
+        (":plot z", "there is no array named `z`", ":names lists all"),
+        (
+            ":plot sums",
+            "`sums` is a definition, and :plot draws an array",
+            "y = sums x, then :plot y",
+        ),
+    ],
+)
+def test_only_arrays_are_drawn(line: str, message: str, advice: str, session: ReplSession) -> None:
+    (part,) = session.feed(line).parts
+    assert isinstance(part, Error)
+    assert (part.message, part.help) == (message, advice)
+
+
 def test_large_arrays_are_joined() -> None:
     lines = plot_text("x", np.random.default_rng(1).random((1000, 3000)), 60, False).splitlines()
     assert len(lines) == 25
