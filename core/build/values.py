@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ilang.core.build.tensor import Rows
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Logic
-from ilang.core.ir.scalar import Apply, Convert, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Operand, Scalar, arguments_of
 from ilang.core.ir.syntax import Schedule
 from ilang.core.ops import PRIMITIVES
 from ilang.core.record import entity
@@ -141,18 +141,11 @@ def flowing(value: Tensor) -> tuple[Tensor, ...]:
 
 def _differentiable(scalar: Scalar) -> frozenset[int]:
     """The operands of a scalar function that it has derivatives with respect to: not those that are only compared."""
-    match scalar:
-        case Operand():
-            return frozenset((scalar.number,))
-        case Convert():
-            return _differentiable(scalar.argument)
-        case Apply():
-            if is_logical(scalar):
-                return frozenset()
-            parts = scalar.arguments[1:] if scalar.primitive == "where" else scalar.arguments
-            return frozenset().union(*map(_differentiable, parts))
-        case _:
-            return frozenset()
+    if isinstance(scalar, Operand):
+        return frozenset((scalar.number,))
+    parts = () if is_logical(scalar) else arguments_of(scalar)
+    parts = parts[1:] if isinstance(scalar, Apply) and scalar.primitive == "where" else parts
+    return frozenset().union(*map(_differentiable, parts))
 
 
 def is_logical(scalar: Scalar) -> bool:

@@ -22,6 +22,7 @@ from ilang.core.ir.scalar import (
     Position,
     Scalar,
     Select,
+    arguments_of,
     scalars_within,
 )
 from ilang.core.record import replace
@@ -208,10 +209,8 @@ class _Verifier:
             case Local():
                 known = scalar.variable in self.defined
                 self.demand(known, "a variable is defined before it is used")
-            case Convert():
-                self._scalar(scalar.argument)
-            case Apply():
-                for argument in scalar.arguments:
+            case Convert() | Apply():
+                for argument in arguments_of(scalar):
                     self._scalar(argument)
             case Select():
                 self._conditions(scalar.within)

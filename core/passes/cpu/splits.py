@@ -21,7 +21,7 @@ from ilang.core.calculus.extent import ZERO, size
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import guards, is_guarded_load
 from ilang.core.ir.scalar import Scalar, Select
-from ilang.core.record import mapped, mapped_inside, replace
+from ilang.core.record import mapped_inside, replace
 
 SHORT = 8
 """A loop that is known to have no more iterations is left whole: a compiler writes each of them out."""
@@ -77,6 +77,13 @@ def _is_innermost(program: ir.Program, body: Sequence[ir.Statement], reach: dict
 
 
 def _settled(body: Sequence[ir.Statement], holds: bool) -> tuple[ir.Statement, ...]:
+    """Statements where all conditions hold, those of their reads among them, or where none of them does."""
+
+    def side(choice: Select) -> Scalar:
+        if is_guarded_load(choice):
+            return choice.then if holds else choice.otherwise
+        return mapped_inside(choice, Select, side)
+
     out: list[ir.Statement] = []
     for s in body:
         if isinstance(s, ir.For):
@@ -84,22 +91,9 @@ def _settled(body: Sequence[ir.Statement], holds: bool) -> tuple[ir.Statement, .
             out += [replace(s, body=inner)] if inner else []
         elif isinstance(s, ir.If):
             out += _settled(s.body, holds) if holds else ()
-        elif isinstance(s, (ir.Define, ir.Change, ir.Store)):
-            out.append(replace(s, value=_settled_scalar(s.value, holds)))
         else:
-            out.append(s)
+            out.append(mapped_inside(s, Select, side))
     return tuple(out)
-
-
-def _settled_scalar(scalar: Scalar, holds: bool) -> Scalar:
-    """A scalar where all conditions of its reads hold, or none of them does."""
-
-    def side(choice: Select) -> Scalar:
-        if is_guarded_load(choice):
-            return choice.then if holds else choice.otherwise
-        return mapped_inside(choice, Select, side)
-
-    return mapped(scalar, Select, side)
 
 
 def _parts(
