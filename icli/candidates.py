@@ -11,7 +11,7 @@ from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.library import INNER, LIBRARIES, STD
 from ilang.core.notation.files.libraries import definitions_in
 from ilang.core.notation.functions.tokens import PARTS, WORDS
-from ilang.core.notation.lines import BEGINS_FUNCTION
+from ilang.core.notation.lines import BEGINS_FUNCTION, marks
 from ilang.core.notation.reader import TYPES
 
 if TYPE_CHECKING:
@@ -70,12 +70,9 @@ def head_of(text: str) -> str:
         return ""
     stop = match.end()
     if text[stop : stop + 1] == "(":
-        depth = 0
-        for at in range(stop, len(text)):
-            depth += (text[at] in "([{") - (text[at] in ")]}")
-            if not depth:
-                return " ".join(text[: at + 1].split())
-    return " ".join(match[0].split())
+        ahead = marks(text, stop, len(text))
+        stop = next((at + 1 for at, _, depth in ahead if not depth), match.end())
+    return " ".join(text[:stop].split())
 
 
 def completions(session: ReplSession, word: str, before: str = "") -> list[str]:

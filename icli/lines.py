@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ilang.core.diagnostic import ModuleError, NotationError
-from ilang.core.notation.lines import BEGINS_FUNCTION, without_comments
-from ilang.core.notation.reader import BLANKS, COMBINATORS, KNOWN, UNFINISHED
+from ilang.core.notation.lines import BEGINS_FUNCTION, marks, without_comments
+from ilang.core.notation.reader import COMBINATORS, KNOWN, UNFINISHED
 from ilang.core.source import Source, Span
 
 WHERE = "<repl>"
@@ -51,17 +51,11 @@ def goes_on(text: str) -> bool:
 def open_bracket(code: str) -> int:
     """The place of the last bracket that is never closed, or -1; ``code`` has no comments."""
     waiting: list[int] = []
-    quote, last = "", ""
-    for at, c in enumerate(code):
-        if quote:
-            quote = "" if c == quote else quote
-        elif c == '"' or (c == "'" and last == "("):
-            quote = c
-        elif c in "([{":
+    for at, c, _ in marks(code, 0, len(code)):
+        if c in "([{":
             waiting.append(at)
         elif c in ")]}" and (not waiting or code[waiting.pop()] + c not in ("()", "[]", "{}")):
             return -1
-        last = c if c not in BLANKS else last
     return waiting[-1] if waiting else -1
 
 

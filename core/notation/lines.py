@@ -18,6 +18,8 @@ BEGINS_HEAD = re.compile(r"(?:op|cd)[ \t]+[A-Za-z_]\w*[ \t]*\(", re.ASCII)
 """A line that no definition goes on with."""
 BEGINS_COMPONENT = re.compile(r"[A-Za-z_]\w*[ \t]*\([^()~]*\)[ \t]*=(?!=)", re.ASCII)
 """A line that no component goes on with: an ``op`` may end with such a comparison."""
+MARKS = re.compile(rf"""[]\[{{}});,#\n]|\([{BLANKS}]*+(?:'[^']*+'?)?|"[^"]*+"?""")
+"""What divides a text, and quotes; those in single quotes follow a parenthesis."""
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -34,18 +36,9 @@ def without_comments(text: str) -> str:
 
 def comment_start(line: str) -> int:
     """The beginning of the comment of a line, or -1; a ``#`` inside ``i("...")`` begins none."""
-    at = line.find("#")
-    if at < 0 or ('"' not in line and "'" not in line):
-        return at
-    quote = ""
-    for n, c in enumerate(line):
-        if quote:
-            quote = "" if c == quote else quote
-        elif c == "#":
-            return n
-        elif c == '"' or (c == "'" and line[:n].rstrip(BLANKS).endswith("(")):
-            quote = c
-    return -1
+    if "#" not in line:
+        return -1
+    return next((at for at, c, _ in marks(line, 0, len(line)) if c == "#"), -1)
 
 
 def logical_lines(text: str) -> list[tuple[int, int]]:
@@ -65,7 +58,8 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
                 bounds.append((begin, end))
                 is_function = BEGINS_FUNCTION.match(code) is not None
                 depth = 0
-            depth = _brackets(code, depth)
+            for *_, after in marks(code, 0, len(code), depth):
+                depth = after
             continues = code.endswith(COMBINATORS)
             continues = continues or (is_function and re.search(UNFINISHED, code) is not None)
         start += len(line) + 1
@@ -79,61 +73,36 @@ def _begins_anew(line: str, in_function: bool) -> bool:
     return not in_function and BEGINS_COMPONENT.match(line) is not None
 
 
-def _brackets(line: str, depth: int) -> int:
-    """The number of brackets that are open after a line."""
-    if not any(c in line for c in "()[]{}"):
-        return depth
-    depths = [after for _, after in brackets(line, 0, len(line), depth)]
-    return depths[-1] if depths else depth
-
-
-def brackets(text: str, start: int, end: int, depth: int = 0) -> Iterator[tuple[int, int]]:
-    """The place of every bracket outside of quotes, and how many brackets are open after it."""
-    quote, last = "", ""
-    for at in range(start, end):
-        c = text[at]
-        if quote:
-            quote = "" if c == quote else quote
-        elif c == '"' or (c == "'" and last == "("):
-            quote = c
-        elif c in "()[]{}":
-            depth = depth + 1 if c in "([{" else max(0, depth - 1)
-            yield at, depth
-        last = c if c not in BLANKS else last
+def marks(text: str, start: int, end: int, depth: int = 0) -> Iterator[tuple[int, str, int]]:
+    """What divides a text outside of quotes: its place, its character, and how many brackets are open after it."""
+    for mark in MARKS.finditer(text, start, end):
+        c = text[mark.start()]
+        if c != '"':
+            depth = max(0, depth + (c in "([{") - (c in ")]}"))
+            yield mark.start(), c, depth
 
 
 def divided(
-    reader: Reader,
-    close: int,
-    *,
-    by_lines: bool = True,
-    overlaps: str = UNFINISHED,
-    calls: bool = False,
+    reader: Reader, close: int, *, by_lines: bool = True, overlaps: str = UNFINISHED
 ) -> list[Reader]:
     """The text from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken.
 
-    What ends as in ``overlaps`` goes on in the next line. With ``calls``, a quote may be single behind a parenthesis.
+    What ends as in ``overlaps`` goes on in the next line.
     """
-    bounds: list[tuple[int, int]] = []
-    begin, depth, quote = reader.pos, 0, ""
-    for at in range(reader.pos, close + 1):
-        c = reader.text[at]
-        if quote:
-            quote = "" if c == quote else quote
+    parts: list[Reader] = []
+    begin = reader.pos
+    for at, c, depth in (*marks(reader.text, begin, close), (close, "", 0)):
+        if depth or c not in (";\n" if by_lines else ";"):
             continue
-        quoted = calls and c == "'" and reader.text[begin:at].rstrip(BLANKS).endswith("(")
-        quote = c if (c == '"' or quoted) and at < close else ""
-        ends = at == close or (not depth and (c == ";" or (c == "\n" and by_lines)))
-        depth += (c in "([{") - (c in ")]}")
-        code = reader.text[begin:at].strip(BLANKS) if ends else ""
-        if not ends or (c == "\n" and re.search(overlaps, code)):
+        code = reader.text[begin:at].strip(BLANKS)
+        if c == "\n" and re.search(overlaps, code):
             continue
         if code:
             first = reader.past(BLANKS, begin)
-            bounds.append((first, first + len(code)))
-        if c == ";" and at < close:
+            parts.append(reader.part(first, first + len(code), "statement"))
+        if c == ";":
             reader.pos = at
             reader.take(at + 1, right=True)
         begin = at + 1
     reader.pos = close
-    return [reader.part(first, end, "statement") for first, end in bounds]
+    return parts

@@ -26,7 +26,7 @@ from ilang.core.notation.index.lookahead import (
     matches_form,
     past_bracket,
 )
-from ilang.core.notation.lines import divided
+from ilang.core.notation.lines import divided, marks
 from ilang.core.notation.reader import (
     BLANKS,
     DIGITS,
@@ -206,18 +206,9 @@ def _unexpected(reader: Reader, code: str, wanted: str, help_line: str) -> Notat
 
 
 def _past_argument(reader: Reader) -> int:
-    """The end of an argument: at a comma or a parenthesis that is not its own."""
-    depth, quote = 0, ""
-    for at in range(reader.pos, reader.end):
-        c = reader.text[at]
-        if quote:
-            quote = "" if c == quote else quote
-        elif c == '"':
-            quote = c
-        elif not depth and c in ",)":
-            return at
-        depth += (c in "([") - (c in ")]") if not quote else 0
-    return reader.end
+    """The end of an argument: at a comma or a bracket that is not its own."""
+    ahead = marks(reader.text, reader.pos, reader.end, 1)
+    return next((at for at, c, depth in ahead if depth < (2 if c == "," else 1)), reader.end)
 
 
 def _no_comma(reader: Reader, bracket: Span) -> NotationError:
@@ -255,7 +246,7 @@ def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> syntax.Blo
         span, help_line = reader.span(start, start + 1), "a block ends in `}`: `{ y = f(x); y }`"
         raise NotationError("E0110", "this brace is never closed", span, help_line)
     reader.take(start + 1, right=True)
-    parts = divided(reader, close, overlaps=UNFINISHED, calls=True)
+    parts = divided(reader, close, overlaps=UNFINISHED)
     reader.take(close + 1, left=True)
     if not parts or BINDS.match(parts[-1].text, parts[-1].pos, parts[-1].end):
         span = reader.span(close, close + 1)

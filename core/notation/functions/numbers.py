@@ -9,6 +9,7 @@ from ilang.core.ir.functions import Nested, Number, Term, Unary, Unit
 from ilang.core.notation.functions.literal import parse_literal
 from ilang.core.notation.functions.tokens import lexeme, sign, take, take_number, unexpected
 from ilang.core.notation.index.lookahead import past_bracket
+from ilang.core.notation.lines import marks
 from ilang.core.notation.reader import Reader
 from ilang.core.record import replace
 
@@ -38,12 +39,7 @@ def is_literal(text: str) -> bool:
     """Whether a parenthesis is a literal: numbers, and a comma at its own level."""
     if not NUMBERS.fullmatch(text):
         return False
-    depth = 0
-    for c in text:
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 1:
-            return True
-    return False
+    return any(c == "," and depth == 1 for _, c, depth in marks(text, 0, len(text)))
 
 
 def read_literal(reader: Reader, start: int, left: bool = False) -> Nested:
