@@ -8,8 +8,10 @@ from ``#`` to the end of the line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
+from ilang.core.diagnostic import Error, NotationError, keep
 from ilang.core.notation.reader import BLANKS, COMBINATORS, UNFINISHED, Reader
 
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
@@ -21,6 +23,8 @@ BEGINS_COMPONENT = re.compile(r"[A-Za-z_]\w*[ \t]*\([^()~]*\)[ \t]*=(?!=)", re.A
 MARKS = re.compile(rf"""[]\[{{}});,#\n]|\([{BLANKS}]*+(?:'[^']*+'?)?|"[^"]*+"?""")
 """What divides a text, and quotes; those in single quotes follow a parenthesis."""
 BYTE_ORDER_MARK = "\ufeff"
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 
 def without_comments(text: str) -> str:
@@ -80,6 +84,44 @@ def marks(text: str, start: int, end: int, depth: int = 0) -> Iterator[tuple[int
         if c != '"':
             depth = max(0, depth + (c in "([{") - (c in ")]}"))
             yield mark.start(), c, depth
+
+
+def past_bracket(reader: Reader, start: int) -> int:
+    """Past the bracket that closes the one at ``start``; -1 if none does."""
+    ahead = marks(reader.text, start, reader.end)
+    return next((at + 1 for at, _, depth in ahead if not depth), -1)
+
+
+def statements(
+    reader: Reader, help_line: str = "close it with `}`", overlaps: str = UNFINISHED
+) -> list[Reader]:
+    """The statements of the block at the cursor, a reader each; the cursor then stands after it.
+
+    Raises:
+        NotationError: E0110, with the help line.
+    """
+    start = reader.pos
+    close = past_bracket(reader, start) - 1
+    if close < 0:
+        place = reader.span(start, start + 1)
+        raise NotationError("E0110", "this brace is never closed", place, help_line)
+    reader.take(start + 1, left=True, right=True)
+    parts = divided(reader, close, overlaps=overlaps)
+    reader.take(close + 1, left=True)
+    return parts
+
+
+def collected(
+    parts: Iterable[Part], read: Callable[[Part], Result], refused: list[Error]
+) -> list[Result]:
+    """The results of reading each part; errors of parts that are refused go to ``refused``."""
+    results: list[Result] = []
+    for part in parts:
+        try:
+            results.append(read(part))
+        except Error as error:
+            keep(refused, error)
+    return results
 
 
 def divided(

@@ -5,6 +5,7 @@ The cursor never looks past ``end``, and can note the tokens taken (``trace``), 
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from ilang.core.diagnostic import NotationError
@@ -151,6 +152,10 @@ class Reader:
     def at(self, token: str) -> bool:
         """Whether a token stands at the cursor."""
         return self.text.startswith(token, self.pos, self.end)
+
+    def matches(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """What a pattern matches at the cursor."""
+        return pattern.match(self.text, self.pos, self.end)
 
     def skip(self) -> str:
         """Pass over blanks; give the character then at the cursor."""

@@ -24,9 +24,8 @@ from ilang.core.notation.index.lookahead import (
     applied,
     begins_application,
     matches_form,
-    past_bracket,
 )
-from ilang.core.notation.lines import divided, marks
+from ilang.core.notation.lines import marks, statements
 from ilang.core.notation.reader import (
     BLANKS,
     DIGITS,
@@ -241,15 +240,9 @@ def _no_application(reader: Reader) -> NotationError:
 def _block(reader: Reader, scope: BodyNames, refused: list[Error]) -> syntax.Block:
     """The statements of a block, without those that are refused."""
     start = reader.pos
-    close = past_bracket(reader, start) - 1
-    if close < 0:
-        span, help_line = reader.span(start, start + 1), "a block ends in `}`: `{ y = f(x); y }`"
-        raise NotationError("E0110", "this brace is never closed", span, help_line)
-    reader.take(start + 1, right=True)
-    parts = divided(reader, close, overlaps=UNFINISHED)
-    reader.take(close + 1, left=True)
-    if not parts or BINDS.match(parts[-1].text, parts[-1].pos, parts[-1].end):
-        span = reader.span(close, close + 1)
+    parts = statements(reader, "a block ends in `}`: `{ y = f(x); y }`", UNFINISHED)
+    if not parts or parts[-1].matches(BINDS):
+        span = reader.span(reader.pos - 1)
         raise NotationError("E0132", "the block gives no output", span, STATEMENT_HELP)
     *above, last = parts
     heads = [(part, _targets(part, scope, refused)) for part in above]
@@ -263,7 +256,7 @@ def _targets(
     part: Reader, scope: BodyNames, refused: list[Error]
 ) -> tuple[syntax.Value, ...] | None:
     """The names that a statement binds, which later statements may read; None where they cannot be told."""
-    match = BINDS.match(part.text, part.pos, part.end)
+    match = part.matches(BINDS)
     if match is None:
         refused.append(_no_binding(part, scope))
         return None

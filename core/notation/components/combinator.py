@@ -22,8 +22,8 @@ from ilang.core.notation.index.lookahead import (
     matches_form,
     opens_expression,
     opens_schedule,
-    past_bracket,
 )
+from ilang.core.notation.lines import past_bracket
 from ilang.core.notation.reader import (
     BLANKS,
     DEFINITION_HELP,

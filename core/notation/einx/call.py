@@ -27,10 +27,10 @@ from ilang.core.notation.einx.operation import LARGEST, read_einx
 from ilang.core.notation.index.lookahead import (
     matches_form,
     opens_schedule,
-    past_bracket,
     past_member,
     past_pattern,
 )
+from ilang.core.notation.lines import past_bracket
 from ilang.core.notation.reader import BLANKS, DIGITS, WORD, WORD_START, Reader
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean

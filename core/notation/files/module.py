@@ -18,6 +18,7 @@ from ilang.core.notation.index.lookahead import is_over_names
 from ilang.core.notation.lines import (
     BEGINS_FUNCTION,
     BYTE_ORDER_MARK,
+    collected,
     logical_lines,
     without_comments,
 )
@@ -229,19 +230,9 @@ def _functions(
     from ilang.core.notation.functions.definitions import read_definition
     from ilang.core.notation.functions.tokens import Context
 
-    functions: list[Function] = []
-    routines: list[Routine] = []
-    for reader, kind, head in begun:
-        try:
-            definition = read_definition(reader, kind, head, Context(names))
-        except Error as error:
-            keep(refused, error)
-            continue
-        if isinstance(definition, Function):
-            functions.append(definition)
-        else:
-            routines.append(definition)
-    return tuple(functions), tuple(routines)
+    read = collected(begun, lambda each: read_definition(*each, Context(names)), refused)
+    functions = tuple(each for each in read if isinstance(each, Function))
+    return functions, tuple(each for each in read if not isinstance(each, Function))
 
 
 def _wired_functions(definitions: list[syntax.Definition], kinds: dict[str, str]) -> list[Error]:

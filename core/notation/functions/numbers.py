@@ -8,8 +8,7 @@ from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import Nested, Number, Term, Unary, Unit
 from ilang.core.notation.functions.literal import parse_literal
 from ilang.core.notation.functions.tokens import lexeme, sign, take, take_number, unexpected
-from ilang.core.notation.index.lookahead import past_bracket
-from ilang.core.notation.lines import marks
+from ilang.core.notation.lines import marks, past_bracket
 from ilang.core.notation.reader import Reader
 from ilang.core.record import replace
 

@@ -16,9 +16,9 @@ from ilang.core.notation.components.printer import (
     print_schedule,
     print_tree,
 )
-from ilang.core.notation.functions.blocks import BINDS
 from ilang.core.notation.functions.tokens import (
     BINDING,
+    BINDS,
     CALL,
     COMPARISON,
     NEGATION,

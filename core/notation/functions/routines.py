@@ -14,16 +14,11 @@ from typing import cast, get_args
 from ilang.core.diagnostic import Error, NotationError, gathered
 from ilang.core.ir import functions as ast
 from ilang.core.ir.syntax import Schedule
-from ilang.core.notation.functions.blocks import (
-    ASSIGN,
-    collected,
-    refuse_brace,
-    statements,
-)
 from ilang.core.notation.functions.quotes import at_label, read_logic, read_schedule
 from ilang.core.notation.functions.singles import read_right
 from ilang.core.notation.functions.terms import read_binding, read_settings, read_tensor, read_term
 from ilang.core.notation.functions.tokens import (
+    ASSIGN,
     TAIL,
     WORDS,
     Context,
@@ -33,13 +28,13 @@ from ilang.core.notation.functions.tokens import (
     lexeme,
     lexeme_at,
     listed,
+    refuse_brace,
     sign,
     take,
     unexpected,
     word,
 )
-from ilang.core.notation.index.lookahead import past_bracket
-from ilang.core.notation.lines import divided
+from ilang.core.notation.lines import collected, divided, past_bracket, statements
 from ilang.core.notation.reader import BLANKS, Reader
 
 STATEMENT_HELP = (
@@ -247,7 +242,7 @@ def _assigned(part: Reader, context: Context) -> ast.Assigned:
     start = part.pos
     target = _target(part, context)
     part.skip()
-    match = ASSIGN.match(part.text, part.pos, part.end)
+    match = part.matches(ASSIGN)
     if match is None:
         raise _no_assignment(part, target)
     place = part.take(match.end(), left=True, right=True)

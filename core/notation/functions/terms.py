@@ -18,10 +18,10 @@ from ilang.core.ir.primitives import TEXTS
 from ilang.core.ir.syntax import DISCARD, Conversion, Identity, Tree
 from ilang.core.notation.components.combinator import read_quoted
 from ilang.core.notation.functions import tokens
-from ilang.core.notation.functions.blocks import ASSIGN, BINDS, KEEPS, binds, collected, statements
 from ilang.core.notation.functions.numbers import is_literal, number_of, read_literal, read_unit
 from ilang.core.notation.functions.quotes import at_label, read_schedule, read_spec
-from ilang.core.notation.index.lookahead import CALLED, applied, matches_form, past_bracket
+from ilang.core.notation.index.lookahead import CALLED, applied, matches_form
+from ilang.core.notation.lines import collected, past_bracket, statements
 from ilang.core.notation.reader import BLANKS, QUOTED, TYPES, Lexeme, Reader
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -479,7 +479,7 @@ def read_block(reader: Reader, context: tokens.Context) -> ast.Body:
     """
     start = reader.pos
     parts = statements(reader)
-    if not parts or binds(parts[-1]) or KEEPS.match(parts[-1].text, parts[-1].pos, parts[-1].end):
+    if not parts or parts[-1].matches(tokens.BINDS) or parts[-1].matches(tokens.KEEPS):
         span = reader.span(reader.pos - 1)
         raise NotationError("E0132", "the block ends in no expression", span, BLOCK_HELP)
     *above, last = parts
@@ -495,7 +495,7 @@ def _statement(part: Reader, context: tokens.Context) -> ast.NameBinding | ast.S
     """A binding, or ``"name" =: EXPR``, which fills a reader."""
     start = part.pos
     if tokens.lexeme(part).kind != "string":
-        name = BINDS.match(part.text, start, part.end)
+        name = part.matches(tokens.BINDS)
         if name is not None and part.text.startswith(":", name.end()):
             message = (
                 f"`{name.group()}:` assigns, and what lasts from run to run is named by a string"
@@ -504,7 +504,7 @@ def _statement(part: Reader, context: tokens.Context) -> ast.NameBinding | ast.S
         return read_binding(part, context)
     target = replace(read_declared(part, context), kept=True)
     part.skip()
-    sign = ASSIGN.match(part.text, part.pos, part.end)
+    sign = part.matches(tokens.ASSIGN)
     if sign is None or sign.group() != "=:":
         raise tokens.unexpected(part, "E0132", f"`=:` after `{target.span.text()}`", KEPT_HELP)
     part.take(sign.end(), left=True, right=True)
@@ -514,7 +514,7 @@ def _statement(part: Reader, context: tokens.Context) -> ast.NameBinding | ast.S
 def read_binding(part: Reader, context: tokens.Context) -> ast.NameBinding:
     """``name = EXPR``, which fills a reader."""
     start = part.pos
-    if not binds(part):
+    if not part.matches(tokens.BINDS):
         message = "a statement above the last one binds a name, and this one does not"
         raise NotationError("E0132", message, part.span(start, part.end), BLOCK_HELP)
     place = tokens.take(part)

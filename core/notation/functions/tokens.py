@@ -55,6 +55,12 @@ NO_NAMES = RESERVED | WORDS | PARTS | frozenset(("not", *CONSTANTS))
 """Names that no tensor and no configuration value may have."""
 TAIL = re.compile(r'~\s*(?:logic|schedule)\s*:\s*"[^"\n]*"\s*$')
 """A logic or a schedule that ends a statement."""
+BINDS = re.compile(r"[A-Za-z_]\w*\s*=(?!=)", re.ASCII)
+"""The beginning of a statement that binds a name."""
+KEEPS = re.compile(r'"[^"]*"[^"]*=:')
+"""The beginning of a statement that says what a tensor has in the next run."""
+ASSIGN = re.compile(r"=(?:(:)(\*\*|@\^|@-|&&|\|\||\?/|[-+*/])?|(\*\*|@\^|@-|&&|\|\||\?/|[-+*/]))")
+"""An operator of assignment; `=` alone binds."""
 
 INSTEAD = (
     ("**", "the pointwise power is `**.`: `x **. 2`"),
@@ -243,6 +249,12 @@ def finished(reader: Reader, code: str, help_line: str | None = None, usual: str
     if lexeme(reader).kind != "end":
         wanted = f"an operator, or the end of the {reader.unit},"
         raise unexpected(reader, code, wanted, help_line, usual)
+
+
+def refuse_brace(reader: Reader, help_line: str) -> None:
+    """Refuse what is no brace, where a block begins."""
+    if sign(reader) != "{":
+        raise unexpected(reader, "E0197", "`{` and the statements", help_line)
 
 
 def take_number(reader: Reader, left: bool = False) -> Number:

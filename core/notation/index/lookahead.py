@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container
 
-from ilang.core.notation.lines import marks
+from ilang.core.notation.lines import past_bracket
 from ilang.core.notation.reader import BLANKS, LETTERS, QUOTED, WORD, WORD_START, Reader
 from ilang.core.ops import ARGUMENTS, SYMBOLS
 
@@ -133,12 +133,6 @@ def past_member(reader: Reader, start: int) -> int:
         return dot
     name = reader.past(BLANKS, dot + 1)
     return reader.past(BLANKS, reader.past(WORD, name))
-
-
-def past_bracket(reader: Reader, start: int) -> int:
-    """Past the bracket that closes the one at ``start``; -1 if none does."""
-    ahead = marks(reader.text, start, reader.end)
-    return next((at + 1 for at, _, depth in ahead if not depth), -1)
 
 
 def past_pattern(reader: Reader, start: int) -> int:
