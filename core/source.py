@@ -56,6 +56,10 @@ class Span:
         text = self.line_up_to(BRIEF + 1)
         return text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
 
+    def begin(self, length: int, past: int = 0) -> Span:
+        """The span of so many characters at the beginning of this one, or ``past`` some of it."""
+        return Span(self.source, self.start + past, self.start + past + length)
+
     def line_number(self) -> int:
         """The line the span starts on, from 1."""
         return self.source.text.count("\n", 0, self.start) + 1

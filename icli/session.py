@@ -27,7 +27,7 @@ from ilang.core.diagnostic import (
     Note,
     counted,
 )
-from ilang.core.ir.syntax import DISCARD, Module, Name, postorder
+from ilang.core.ir.syntax import DISCARD, Module, Name, names_in
 from ilang.core.notation.lines import without_comments
 from ilang.core.notation.reader import (
     COMBINATORS,
@@ -324,8 +324,8 @@ class ReplSession:
 
             tree, pieces = program_with_pieces(source, names, error)
             module = replace(module, definitions=(*module.definitions, *pieces.values()))
-        for node in postorder(tree):
-            if isinstance(node, Name) and node.name in self.arrays:
+        for node in names_in(tree):
+            if node.name in self.arrays:
                 raise array_in_program(node.span)
         if isinstance(tree, Name) and tree.name in self.texts:
             return defined(self.module, tree.name)

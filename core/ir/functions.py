@@ -493,25 +493,34 @@ def alike(one: object, other: object) -> bool:
     return True
 
 
+BoundKind = Literal["input", "configuration", "value", "parameter"]
 SLOTS = frozenset(("v", "v1", "v2", "v3", "g", "g1", "g2", "g3"))
 """Names for result, operands and gradients in the statements of an operation with a gradient of its own."""
 
 
 def bound_names(definition: Function | Routine) -> frozenset[str]:
     """The names that a definition binds itself, whatever they name in its file."""
-    head = definition.head
-    bound = {each.name for each in head.tensors}
-    bound |= {each.name for each in head.configuration or ()}
-    for part in nodes_within(definition):
+    bound = frozenset(name for name, *_ in bindings(definition))
+    is_custom = isinstance(definition, Function) and isinstance(definition.body, CustomOperation)
+    return bound | SLOTS if is_custom else bound
+
+
+def bindings(node: object) -> Iterator[tuple[str, BoundKind, Span]]:
+    """What nodes bind, in the order of the text: a name, what it is, and its place."""
+    for part in nodes_within(node):
         match part:
-            case Declared(name=name) | NameBinding(name=str(name)):
-                bound.add(name)
-            case Repeated():
-                bound |= {part.carried, part.variable}
+            case TensorParameter(name=name):
+                yield name, "input", part.span.begin(len(name))
+            case Configured(name=name):
+                yield name, "configuration", part.span.begin(len(name))
+            case NameBinding(name=str(name)):
+                yield name, "value", part.name_span
             case ForEach():
-                bound.add(part.variable)
-            case CustomOperation():
-                bound |= SLOTS
+                yield part.variable, "value", part.name_span
+            case Repeated():
+                yield part.carried, "value", part.carried_span
+                yield part.variable, "configuration", part.name_span
+            case Declared(name=name):
+                yield name, "parameter", part.span.begin(len(name), past=1)
             case _:
                 pass
-    return frozenset(bound)

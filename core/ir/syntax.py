@@ -506,6 +506,11 @@ def children(tree: Tree) -> tuple[Tree, ...]:
             return ()
 
 
+def names_in(tree: Tree) -> Iterator[Name]:
+    """The names of definitions in a tree, left to right."""
+    return (node for node in postorder(tree) if isinstance(node, Name))
+
+
 def postorder(tree: Tree) -> Iterator[Tree]:
     """Every node of a tree, children before parents, left to right, without recursion."""
     stack: list[tuple[Tree, bool]] = [(tree, False)]

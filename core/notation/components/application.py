@@ -57,7 +57,7 @@ def read_body(
 
     The errors of the body go to ``refused``, all of them; the body is then what can be read, or None.
     """
-    inputs = {p.name: reader.span(p.span.start, p.span.start + len(p.name)) for p in parameters}
+    inputs = {p.name: p.span.begin(len(p.name)) for p in parameters}
     scope = BodyNames(definitions, inputs)
     for name, span in inputs.items():
         try:

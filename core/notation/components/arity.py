@@ -161,8 +161,8 @@ def wires_of(tree: syntax.Tree, known: Mapping[str, Wires]) -> Wires:
 
 def wires_if_known(tree: syntax.Tree, known: Mapping[str, Wires]) -> Wires | None:
     """The wires of a tree, None where those of a name are not known."""
-    names = (node.name for node in syntax.postorder(tree) if isinstance(node, syntax.Name))
-    return wires_of(tree, known) if all(name in known for name in names) else None
+    is_known = all(node.name in known for node in syntax.names_in(tree))
+    return wires_of(tree, known) if is_known else None
 
 
 def _given(node: syntax.Application | syntax.Block, below: Sequence[Wires]) -> Wires:
@@ -175,10 +175,7 @@ def _given(node: syntax.Application | syntax.Block, below: Sequence[Wires]) -> W
 
 def wires_of_all(definitions: Mapping[str, syntax.Definition]) -> dict[str, Wires]:
     """The wires of every definition; they have no cycles. A definition that uses an unknown name is left out."""
-    used = {
-        name: {node.name for node in syntax.postorder(each.body) if isinstance(node, syntax.Name)}
-        for name, each in definitions.items()
-    }
+    used = {n: {name.name for name in syntax.names_in(d.body)} for n, d in definitions.items()}
     known: dict[str, Wires] = {}
     for name in parts_first(definitions, lambda name: sorted(used[name] & definitions.keys())):
         if used[name] <= known.keys():

@@ -73,7 +73,7 @@ def print_anywhere(tree: syntax.Tree) -> str:
 
 
 def _used(tree: syntax.Tree) -> frozenset[str]:
-    return frozenset(node.name for node in syntax.postorder(tree) if isinstance(node, syntax.Name))
+    return frozenset(node.name for node in syntax.names_in(tree))
 
 
 def _grouped(tree: syntax.Tree, binding: int) -> list[syntax.Tree | str]:

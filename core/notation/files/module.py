@@ -455,24 +455,20 @@ def _cycle(circle: list[str], last: syntax.Name, names: dict[str, Span]) -> Modu
 
 def uses_of(definition: syntax.Definition | Function | Routine) -> tuple[syntax.Name, ...]:
     """The names a definition uses, each once; not what a tensor function or a routine binds itself."""
-    uses: dict[str, syntax.Name] = {}
-    if not isinstance(definition, syntax.Definition):
+    if isinstance(definition, syntax.Definition):
+        used = list(syntax.names_in(definition.body))
+    else:
         from ilang.core.ir.functions import Called, Reference, bound_names, nodes_within
 
-        bound = bound_names(definition)
+        bound, used = bound_names(definition), []
         for part in nodes_within(definition):
-            if isinstance(part, Reference):
-                if part.name in bound:
-                    continue
-                uses.setdefault(part.name, syntax.Name(part.name, part.span))
+            if isinstance(part, Reference) and part.name not in bound:
+                used.append(syntax.Name(part.name, part.span))
             elif isinstance(part, Called) and not isinstance(part.component, Reference):
-                for node in syntax.postorder(part.component):
-                    if isinstance(node, syntax.Name):
-                        uses.setdefault(node.name, node)
-        return tuple(uses.values())
-    for node in syntax.postorder(definition.body):
-        if isinstance(node, syntax.Name):
-            uses.setdefault(node.name, node)
+                used += syntax.names_in(part.component)
+    uses: dict[str, syntax.Name] = {}
+    for name in used:
+        uses.setdefault(name.name, name)
     return tuple(uses.values())
 
 

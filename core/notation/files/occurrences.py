@@ -133,17 +133,10 @@ class _Occurrences:
         head = definition.head
         yield _binds(*self.functions[head.name])
         bound: Bound = {}
-        for tensor in head.tensors:
-            bound[tensor.name] = "input", _name_at(tensor.span, tensor.name)
-        for each in head.configuration or ():
-            bound[each.name] = "configuration", _name_at(each.span, each.name)
-        yield from (_binds(kind, span) for kind, span in bound.values())
-        nodes = list(ast.nodes_within(definition))
-        for node in nodes:
-            for name, kind, span in _bindings(node):
-                bound.setdefault(name, (kind, span))
-                yield NamedPlace(name, bound[name][0], span, bound[name][1])
-        for node in nodes:
+        for name, kind, span in ast.bindings(definition):
+            bound.setdefault(name, (kind, span))
+            yield NamedPlace(name, bound[name][0], span, bound[name][1])
+        for node in ast.nodes_within(definition):
             yield from self._use(node, bound)
 
     def _use(self, node: object, bound: Bound) -> Iterator[NamedPlace]:
@@ -164,28 +157,12 @@ class _Occurrences:
     ) -> Iterator[NamedPlace]:
         """The configuration that a call gives by name, which the head of what is called binds."""
         head = self.heads.get(called)
-        known = {each.name: each.span for each in (head.configuration if head else None) or ()}
+        configuration = (head.configuration if head else None) or ()
+        known = {each.name: each.span.begin(len(each.name)) for each in configuration}
         for each in settings or ():
             if each.name in known:
-                span = _name_at(each.span, each.name)
-                bound = _name_at(known[each.name], each.name)
-                yield NamedPlace(each.name, "configuration", span, bound)
-
-
-def _bindings(node: object) -> Iterator[tuple[str, Kind, Span]]:
-    """The names that a node of a tensor function or a routine binds."""
-    match node:
-        case ast.NameBinding(name=str(name)):
-            yield name, "value", node.name_span
-        case ast.ForEach():
-            yield node.variable, "value", node.name_span
-        case ast.Repeated():
-            yield node.carried, "value", node.carried_span
-            yield node.variable, "configuration", node.name_span
-        case ast.Declared():
-            yield node.name, "parameter", _name_at(node.span, node.name, past=1)
-        case _:
-            pass
+                span = each.span.begin(len(each.name))
+                yield NamedPlace(each.name, "configuration", span, known[each.name])
 
 
 def _binds(kind: Kind, span: Span) -> NamedPlace:

@@ -11,7 +11,7 @@ from functools import cache
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir.graph import UNNAMED
-from ilang.core.ir.syntax import Definition, Module, Name, Tree, postorder
+from ilang.core.ir.syntax import Definition, Module, Tree, names_in
 from ilang.core.library import INNER, STD
 from ilang.core.notation.components.combinator import parse_program
 from ilang.core.notation.files.libraries import defined_in, text_of_kind, words_of
@@ -32,8 +32,7 @@ def named_pieces(text: str, hidden: Collection[str] = ()) -> dict[str, Definitio
         name = todo.pop()
         if name not in needed:
             needed[name] = known[name]
-            names = (node.name for node in postorder(known[name].body) if isinstance(node, Name))
-            todo += [each for each in names if each in known]
+            todo += [each.name for each in names_in(known[name].body) if each.name in known]
     return {name: each for name, each in known.items() if name in needed}
 
 
@@ -91,7 +90,6 @@ def program_with_pieces(
         tree = parse_program(source, {**names, **pieces})
     except Error as other:
         raise (other if unknown else error) from None
-    used = (node.name for node in postorder(tree) if isinstance(node, Name))
-    if pieces.keys().isdisjoint(used):
+    if pieces.keys().isdisjoint(node.name for node in names_in(tree)):
         raise error
     return tree, pieces

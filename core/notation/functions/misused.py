@@ -62,12 +62,12 @@ class _Definition(Terms):
     def _head(self, head: ast.Head) -> Environment:
         environment: Environment = {}
         for tensor in head.tensors:
-            span = Span(tensor.span.source, tensor.span.start, tensor.span.start + len(tensor.name))
+            span = tensor.span.begin(len(tensor.name))
             self.names.bind(environment, NameEntry(tensor.name, "input", span))
         for each in head.configuration or ():
             if each.default is not None and not isinstance(each.default, ast.Text):
                 self.look(each.default, environment, "a default")
-            span = Span(each.span.source, each.span.start, each.span.start + len(each.name))
+            span = each.span.begin(len(each.name))
             self.names.bind(environment, NameEntry(each.name, "configuration", span))
         return environment
 
@@ -203,7 +203,7 @@ class _Definition(Terms):
         for each in ast.nodes_within(tuple(statements)):
             if isinstance(each, ast.Returned) and each is not last:
                 message = "`return` is not the last statement of the routine"
-                place = Span(each.span.source, each.span.start, each.span.start + len("return"))
+                place = each.span.begin(len("return"))
                 labels = [Label(place, "here")]
                 labels += [] if last is None else [Label(last.span, "the last one")]
                 help_line = "a routine returns once, at its end"

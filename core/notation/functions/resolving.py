@@ -15,7 +15,7 @@ from ilang.core.diagnostic import Error, Label, ModuleError, NotationError, coun
 from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import ALONG, PRIMITIVES
 from ilang.core.ir.spec import Spec
-from ilang.core.ir.syntax import Name, Tree, postorder
+from ilang.core.ir.syntax import Name, Tree, names_in
 from ilang.core.notation.components.printer import print_short
 from ilang.core.notation.functions.calling import (
     miscalled,
@@ -281,9 +281,7 @@ class Terms:
         """Refuse a component that is wired of tensor functions or routines, or told one."""
         if isinstance(component, ast.Reference):
             return
-        for node in postorder(component):
-            if not isinstance(node, Name):
-                continue
+        for node in names_in(component):
             head = self.file.functions.get(node.name) or self.file.routines.get(node.name)
             if head is None:
                 continue
