@@ -506,7 +506,7 @@ def bound_names(definition: Function | Routine) -> frozenset[str]:
 
 
 def bindings(node: object) -> Iterator[tuple[str, BoundKind, Span]]:
-    """What nodes bind, in the order of the text: a name, what it is, and its place."""
+    """Names that nodes bind, in the order of the text: the name, its kind, and its place."""
     for part in nodes_within(node):
         match part:
             case TensorParameter(name=name):

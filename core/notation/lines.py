@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from ilang.core.diagnostic import Error, NotationError, keep
-from ilang.core.notation.reader import BLANKS, COMBINATORS, UNFINISHED, Reader
+from ilang.core.diagnostic import Error, keep
+from ilang.core.notation.reader import BLANKS, COMBINATORS, UNFINISHED, Reader, unclosed
 
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """The beginning of the definition of a tensor function or a routine."""
@@ -21,7 +21,7 @@ BEGINS_HEAD = re.compile(r"(?:op|cd)[ \t]+[A-Za-z_]\w*[ \t]*\(", re.ASCII)
 BEGINS_COMPONENT = re.compile(r"[A-Za-z_]\w*[ \t]*\([^()~]*\)[ \t]*=(?!=)", re.ASCII)
 """A line that no component goes on with: an ``op`` may end with such a comparison."""
 MARKS = re.compile(rf"""[]\[{{}});,#\n]|\([{BLANKS}]*+(?:'[^']*+'?)?|"[^"]*+"?""")
-"""What divides a text, and quotes; those in single quotes follow a parenthesis."""
+"""Characters that divide a text, and quotes; single ones follow a parenthesis."""
 BYTE_ORDER_MARK = "\ufeff"
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -78,7 +78,7 @@ def _begins_anew(line: str, in_function: bool) -> bool:
 
 
 def marks(text: str, start: int, end: int, depth: int = 0) -> Iterator[tuple[int, str, int]]:
-    """What divides a text outside of quotes: its place, its character, and how many brackets are open after it."""
+    """Characters that divide a text outside of quotes: place, character, and how many brackets are open after it."""
     for mark in MARKS.finditer(text, start, end):
         c = text[mark.start()]
         if c != '"':
@@ -92,20 +92,16 @@ def past_bracket(reader: Reader, start: int) -> int:
     return next((at + 1 for at, _, depth in ahead if not depth), -1)
 
 
-def statements(
-    reader: Reader, help_line: str = "close it with `}`", overlaps: str = UNFINISHED
-) -> list[Reader]:
+def statements(reader: Reader, help_line: str = "", overlaps: str = UNFINISHED) -> list[Reader]:
     """The statements of the block at the cursor, a reader each; the cursor then stands after it.
 
     Raises:
-        NotationError: E0110, with the help line.
+        NotationError: E0110.
     """
-    start = reader.pos
-    close = past_bracket(reader, start) - 1
+    close = past_bracket(reader, reader.pos) - 1
+    brace = reader.take(reader.pos + 1, left=True, right=True)
     if close < 0:
-        place = reader.span(start, start + 1)
-        raise NotationError("E0110", "this brace is never closed", place, help_line)
-    reader.take(start + 1, left=True, right=True)
+        raise unclosed(brace, help_line)
     parts = divided(reader, close, overlaps=overlaps)
     reader.take(close + 1, left=True)
     return parts

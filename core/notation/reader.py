@@ -154,7 +154,7 @@ class Reader:
         return self.text.startswith(token, self.pos, self.end)
 
     def matches(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What a pattern matches at the cursor."""
+        """The match of a pattern at the cursor, if there is one."""
         return pattern.match(self.text, self.pos, self.end)
 
     def skip(self) -> str:
@@ -256,6 +256,15 @@ def no_program(reader: Reader) -> NotationError:
     return NotationError(
         "E0101", "there is no program: the text is empty", reader.here(), help_line
     )
+
+
+def unclosed(bracket: Span, help_line: str = "") -> NotationError:
+    """The error for a bracket that nothing closes."""
+    kind, sign = {"{": ("brace", "}"), "[": ("bracket", "]")}.get(
+        bracket.text(), ("parenthesis", ")")
+    )
+    help_line = help_line or f"close it with `{sign}`"
+    return NotationError("E0110", f"this {kind} is never closed", bracket, help_line)
 
 
 def is_head(text: str) -> bool:

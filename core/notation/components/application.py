@@ -32,6 +32,7 @@ from ilang.core.notation.reader import (
     WORD,
     WORD_START,
     Reader,
+    unclosed,
 )
 from ilang.core.source import Span
 
@@ -212,8 +213,7 @@ def _past_argument(reader: Reader) -> int:
 
 def _no_comma(reader: Reader, bracket: Span) -> NotationError:
     if not reader.peek():
-        help_line = "write the `)` that is missing"
-        return NotationError("E0110", "this parenthesis is never closed", bracket, help_line)
+        return unclosed(bracket, "write the `)` that is missing")
     help_line = ARGUMENT_HELP
     if reader.combinator(reader.pos):
         help_line = WIRED_HELP

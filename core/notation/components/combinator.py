@@ -36,6 +36,7 @@ from ilang.core.notation.reader import (
     Reader,
     is_head,
     no_program,
+    unclosed,
 )
 from ilang.core.source import Source, Span
 
@@ -159,8 +160,7 @@ class _Program:
     def finish(self) -> Tree:
         self.reduce(1)
         if self.waiting:
-            message = "this parenthesis is never closed"
-            raise NotationError("E0110", message, self.waiting[-1][1], CLOSING_HELP)
+            raise unclosed(self.waiting[-1][1], CLOSING_HELP)
         return self.trees.pop()
 
     def operand(self) -> Tree:
@@ -370,9 +370,7 @@ class _Program:
         reader.take(close + 1)
         if reader.skip() != ")":
             if not reader.peek():
-                raise NotationError(
-                    "E0110", "this parenthesis is never closed", opened, CLOSING_HELP
-                )
+                raise unclosed(opened, CLOSING_HELP)
             raise reader.unexpected("E0112", f"`)` after {before}", CLOSING_HELP)
         reader.take(reader.pos + 1)
 

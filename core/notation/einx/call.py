@@ -31,7 +31,7 @@ from ilang.core.notation.index.lookahead import (
     past_pattern,
 )
 from ilang.core.notation.lines import past_bracket
-from ilang.core.notation.reader import BLANKS, DIGITS, WORD, WORD_START, Reader
+from ilang.core.notation.reader import BLANKS, DIGITS, WORD, WORD_START, Reader, unclosed
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
 
@@ -82,8 +82,7 @@ def read_call(reader: Reader, names: Container[str], read_component: ComponentRe
             parameters.append(_parameter(reader, parameters))
     if reader.skip() != ")":
         if not reader.peek():
-            help_line = "write the `)` that is missing"
-            raise NotationError("E0110", "this parenthesis is never closed", bracket, help_line)
+            raise unclosed(bracket, "write the `)` that is missing")
         raise reader.unexpected("E0112", "`,` or `)`", CALL_HELP if body is None else OP_HELP)
     reader.take(reader.pos + 1)
     written = read_einx(reader.source, quoted)
@@ -150,8 +149,7 @@ def _op(
     if matches_form(reader) or not c or c not in WORD_START + "(":
         raise _no_op(reader)
     if c == "(" and past_bracket(reader, start) < 0:
-        message = "this parenthesis is never closed"
-        raise NotationError("E0110", message, reader.span(start, start + 1), OP_HELP)
+        raise unclosed(reader.span(start, start + 1), OP_HELP)
 
     def unknown(word: str, span: Span) -> ModuleError:
         quoted = f'did you mean `op="{word}"`?' if word in EINX_OPS else OP_HELP

@@ -6,7 +6,6 @@ Out: ``Function(Head("layer", (x,), (hid,)), Body((), Unary("?/", ...)))``
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import NotationError
 from ilang.core.ir import functions as ast
 from ilang.core.notation.functions.annotations import read_shape
 from ilang.core.notation.functions.quotes import at_label, read_logic
@@ -26,7 +25,7 @@ from ilang.core.notation.functions.tokens import (
     word,
 )
 from ilang.core.notation.naming import refuse_again, refuse_reserved, refuse_type
-from ilang.core.notation.reader import Reader
+from ilang.core.notation.reader import Reader, unclosed
 from ilang.core.source import Span
 
 OP_HELP = "a tensor function is `op f(x; n = 2) = EXPRESSION`, or `op f(x; n = 2) { ... }`"
@@ -104,9 +103,7 @@ def _shape(reader: Reader) -> ast.ShapeNote:
     start = reader.pos
     close = reader.text.find("]", start, reader.end)
     if close < 0:
-        message = "this bracket is never closed"
-        place = reader.span(start, start + 1)
-        raise NotationError("E0110", message, place, "close it with `]`")
+        raise unclosed(reader.span(start, start + 1))
     reader.take(start + 1)
     shape = read_shape(reader.source, reader.span(start + 1, close))
     while lexeme(reader).end <= close:

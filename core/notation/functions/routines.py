@@ -35,7 +35,7 @@ from ilang.core.notation.functions.tokens import (
     word,
 )
 from ilang.core.notation.lines import collected, divided, past_bracket, statements
-from ilang.core.notation.reader import BLANKS, Reader
+from ilang.core.notation.reader import BLANKS, Reader, unclosed
 
 STATEMENT_HELP = (
     "a statement is an assignment, `c =: a + b`, a binding, `y = f(x)`, a call, `sgd(p; 0.1)`, or one of "
@@ -203,8 +203,7 @@ def _commented(part: Reader, context: Context) -> ast.Commented:
     close = past_bracket(part, part.pos) - 1
     bracket = take(part)
     if close < 0:
-        message = "this parenthesis is never closed"
-        raise NotationError("E0110", message, bracket, "close it with `)`")
+        raise unclosed(bracket)
     context.enter(bracket)
     says: list[ast.Text | ast.Reference | ast.Access] = []
     while sign(part) not in (";", ")"):

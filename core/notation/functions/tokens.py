@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import DEEPEST, Number
-from ilang.core.notation.reader import BLANKS, LOOKALIKES, RESERVED, Lexeme, Reader
+from ilang.core.notation.reader import BLANKS, LOOKALIKES, RESERVED, Lexeme, Reader, unclosed
 from ilang.core.source import Span
 
 SIGNS = (
@@ -174,11 +174,8 @@ def expect(
 
 def closing(reader: Reader, text: str, bracket: Span, code: str, wanted: str = "") -> Span:
     """Take the bracket that closes another one."""
-    token = lexeme(reader)
-    if token.kind == "end":
-        name = {"}": "brace", "]": "bracket"}.get(text, "parenthesis")
-        help_line = f"close it with `{text}`"
-        raise NotationError("E0110", f"this {name} is never closed", bracket, help_line)
+    if lexeme(reader).kind == "end":
+        raise unclosed(bracket)
     return expect(reader, text, wanted or f"an operator or `{text}`", code)
 
 
