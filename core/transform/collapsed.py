@@ -29,7 +29,7 @@ from ilang.core.ir.shaped import Assignment, Derivation, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import mapped, replace
-from ilang.core.transform.building import ExtendedProgram
+from ilang.core.transform.extended import ExtendedProgram
 from ilang.core.transform.units import without_units
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.ops import OPS
 from ilang.core.record import replace
-from ilang.core.transform.building import ExtendedProgram
+from ilang.core.transform.extended import ExtendedProgram
 
 T = TypeVar("T")
 GAIN = 0.8

@@ -21,7 +21,7 @@ from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.record import mapped, replace
-from ilang.core.transform.building import ExtendedProgram
+from ilang.core.transform.extended import ExtendedProgram
 
 
 def masked_operands(shaped: Shaped, extents: Extents) -> Shaped:
