@@ -489,18 +489,21 @@ def _runs(reduction: _Reduction, first: int) -> tuple[int, int]:
 
 
 def _partial_sums(reduction: _Reduction) -> PartialSums | None:
-    """Partial sums of the innermost terms where those are reduced, few and constant; None where they are not.
+    """Partial sums of the innermost terms where those are reduced; None where they are not.
 
-    Lanes take the terms of one innermost loop, as many as each of them adds in one variable, or of an extreme any.
+    The terms are constant, and those of several loops few. Lanes take the terms of one innermost loop, as many as each
+    of them adds in one variable; more terms of a sum are added in the accumulator's type.
     """
     loops, reduced = reduction.loops, reduction.reduced
-    first, terms = len(loops), 1
+    first, terms, count, is_sum = len(loops), 1, 1, reduction.node.acc == "+"
     while first > 0 and loops[first - 1].axis in reduced:
-        terms *= reduction.counts[first - 1] or MOST_TERMS + 1
+        extent = reduction.counts[first - 1]
+        terms *= extent or MOST_TERMS + 1
         few = terms <= reduction.program.machine.tiles.unrolled_terms
-        if not few and not (first == len(loops) and terms <= MOST_TERMS):
+        is_row = first == len(loops) and (terms <= MOST_TERMS or (is_sum and extent is not None))
+        if not few and not is_row:
             break
-        first -= 1
+        first, count = first - 1, terms
     start = first
     while start > 0 and loops[start - 1].axis not in reduced:
         start -= 1
@@ -508,7 +511,8 @@ def _partial_sums(reduction: _Reduction) -> PartialSums | None:
         return None
     if reduction.dtype not in FLOATS or reduction.walks_interval(loops[start:]):
         return None
-    return PartialSums(loops[:start], loops[start:first], loops[first:], reduction.dtype)
+    dtype = reduction.dtype if count <= MOST_TERMS else reduction.node.acc_dtype()
+    return PartialSums(loops[:start], loops[start:first], loops[first:], dtype)
 
 
 # -- reductions that are corrected -------------------------------------------------------------------------------------

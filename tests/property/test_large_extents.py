@@ -61,3 +61,12 @@ def test_contractions_of_any_axes(seed: int) -> None:
     wanted = np.einsum(spec, *exact, optimize=True)
     size = np.einsum(spec, *map(np.abs, exact), optimize=True)
     assert is_near(einsum(spec, *arrays), wanted, size)
+
+
+@pytest.mark.parametrize("terms", [512, 513, 819, 5000])
+def test_rows_that_are_added_to_other_rows(terms: int) -> None:
+    x = np.random.default_rng(terms).standard_normal((3, 7, terms)).astype(np.float32)
+    component = i("+abc~b || a b c")
+    assert "lanes" in component.loops((3, 7, terms))
+    exact = x.astype(np.float64)
+    assert is_near(component(x), exact.sum((0, 2)), np.abs(exact).sum((0, 2)))
