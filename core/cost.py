@@ -141,7 +141,7 @@ def _time(scalars: Iterable[Scalar], accesses: int) -> float:
 
 
 def _costs(scalars: Iterable[Scalar]) -> float:
-    """The time that functions and quotients take beside the elements they are of."""
+    """The time that functions and quotients take: a cycle of a vector is about a quarter of an element each."""
     return sum(COSTS.get(part.primitive, 0) for part in _applied(scalars)) / 4
 
 

@@ -41,7 +41,7 @@ BRIEF = 0.1
 Another thread costs a few hundredths of a millisecond, and where cores are scarce two waits for one.
 """
 HELD = 2**12
-"""The time from which a call in C gives up Python's lock: below, that takes longer than what others wait for."""
+"""The same from which a call in C gives up Python's lock: below, that takes longer than what others wait for."""
 MOST_SPACE = 2**14
 """Bytes of workspace that a call in C has; ``dispatch.c`` has the same."""
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -81,7 +81,7 @@ def _numbers(machine: Machine) -> Iterator[tuple[str, ...]]:
         f"#define MOST_SCRATCH ((size_t){threads.scratch_bytes >> 20} << 20)",
     )
     yield (
-        "/* work that is worth several threads, in elements that one thread reads and adds */",
+        "/* work that is worth several threads, in elements that one thread reads */",
         f"#define ENOUGH {threads.enough_work}",
     )
     yield (

@@ -170,7 +170,7 @@ class DeferredPacking:
 class ThreadEstimate:
     """The estimate of how many threads share some loops: how often they run together, and how long that takes.
 
-    The time of all iterations is in elements that one thread reads and adds: ``time`` times the extents ``times``.
+    The time of all iterations is in elements that one thread reads: ``time`` times the extents ``times``.
     ``inside`` says the same of the loops inside that take longest: where those have more to share, one thread is enough
     here; of ``uneven`` loops, by whose iterations those inside end, where those have anything to share.
     """

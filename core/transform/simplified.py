@@ -12,7 +12,7 @@ needs any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir.assignments import reindexed, renumbered, substituted
@@ -32,22 +32,27 @@ def simplified(shaped: Shaped) -> Shaped:
 
 def shortened(shaped: Shaped) -> Shaped:
     """The program with shorter scalars."""
+    return _rewritten(shaped, _with_short_scalar)
+
+
+def _rewritten(
+    shaped: Shaped, rewrite: Callable[[Assignment, Sequence[Node]], Assignment]
+) -> Shaped:
+    """The program whose assignments are rewritten in order, each given the nodes before it; unread values are gone."""
     nodes: list[Node] = []
     for node in shaped.nodes:
-        short = node
-        if isinstance(node, Assignment):
-            scalar = short_scalar(node.scalar)
-            short = node if scalar is node.scalar else reading(node, node.reads, scalar)
-        nodes.append(short)
+        nodes.append(rewrite(node, nodes) if isinstance(node, Assignment) else node)
     return pruned(replace(shaped, nodes=tuple(nodes)))
+
+
+def _with_short_scalar(node: Assignment, _: Sequence[Node]) -> Assignment:
+    scalar = short_scalar(node.scalar)
+    return node if scalar is node.scalar else reading(node, node.reads, scalar)
 
 
 def constants_in_place(shaped: Shaped) -> Shaped:
     """The program in which no assignment reads a tensor of one number; those that nothing else needs are gone."""
-    nodes: list[Node] = []
-    for node in shaped.nodes:
-        nodes.append(_with_constants(node, nodes) if isinstance(node, Assignment) else node)
-    return pruned(replace(shaped, nodes=tuple(nodes)))
+    return _rewritten(shaped, _with_constants)
 
 
 def _with_constants(node: Assignment, nodes: Sequence[Node]) -> Assignment:
@@ -74,19 +79,16 @@ def _put(scalar: Scalar, constants: Sequence[Constant | None]) -> Scalar:
 
 def propagated_copies(shaped: Shaped) -> Shaped:
     """The program in which no assignment reads a copy; copies that nothing else needs are gone."""
-    nodes: list[Node] = []
-    for node in shaped.nodes:
-        nodes.append(_without_copies(node, nodes) if isinstance(node, Assignment) else node)
-    return pruned(replace(shaped, nodes=tuple(nodes)))
+    return _rewritten(shaped, _without_copies)
 
 
-def _without_copies(node: Assignment, nodes: list[Node]) -> Assignment:
+def _without_copies(node: Assignment, nodes: Sequence[Node]) -> Assignment:
     """An assignment that reads what copies are of; the copies have been looked at before."""
     reads = tuple(_source(read, nodes) for read in node.reads)
     return node if reads == node.reads else replace(node, reads=reads)
 
 
-def _source(read: Read, nodes: list[Node]) -> Read:
+def _source(read: Read, nodes: Sequence[Node]) -> Read:
     """The read of what a copy is of, at the place that the copy has it from."""
     copy = nodes[read.value]
     if isinstance(copy, View) or not isinstance(copy, Assignment) or not is_copy(copy):
