@@ -273,16 +273,16 @@ INFINITY = float("inf")
 OPS: dict[str, Op] = {
     op.symbol: op
     for op in (
-        Op("+", "add", "copy", identity=0.0, reduction_says="sum", many="sums", letter="Σ", word="total",
+        Op("+", "add", "copy", identity=0.0, reduction_says="sum", many="sums", letter="Σ", word="sum",
            mode="sum", numpy="sum"),
         Op("*", "mul", "copy", identity=1.0, reduction_says="product", many="products", letter="Π",
            word="product", mode="prod", numpy="prod"),
         Op("-", "sub", "neg"),
         Op("/", "div", "recip"),
         Op(">", "max", "max", 0.0, None, -INFINITY, reduction_says="maximum", many="maxima", letter="max",
-           word="top", mode="max", numpy="max"),
+           word="maximum", mode="max", numpy="max"),
         Op("<", "min", "min", 0.0, None, INFINITY, reduction_says="minimum", many="minima", letter="min",
-           word="least", mode="min", numpy="min"),
+           word="minimum", mode="min", numpy="min"),
         Op("^", "pow", "exp"),
         Op("$", "log", "ln"),
         Op(">>", "gt", "gt", None, 0.0),

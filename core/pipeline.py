@@ -503,6 +503,9 @@ SCHEDULE = Step(
 )
 """The step that chooses, for a machine and for a size class."""
 
+_loops = lazy("passes.nest_to_kernel", "nest_to_kernel")
+_assignment_text = lazy("explain.assignments", "assignment_text")
+
 OF_SIZE_CLASSES = (VIEWS, COLLAPSED, SCHEDULE)
 """The steps that take the small sizes of a size class as well."""
 
@@ -513,7 +516,7 @@ LOWERING = (
         "schedule",
         "core/ir/kernel.py",
         "loop nests and buffers",
-        of_value("passes.nest_to_kernel", "nest_to_kernel"),
+        lambda scheduled, _: _loops(scheduled, _assignment_text),
         check("kernel"),
         "lowered",
         loops_text,

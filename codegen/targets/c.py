@@ -178,7 +178,7 @@ class _Emission:
                 yield from indented(functions.function(outline, loops, body))
             assert kernel.outline is not None
             yield "/*"
-            yield " * each expression and its schedule: tiles | order of loops"
+            yield " * each assignment, its expression and schedule: tiles | order of loops"
             yield from (comment(f" * {line}") for line in dict.fromkeys(kernel.comments))
             yield " */"
             body = self._block(kernel.body, functions)

@@ -1,6 +1,6 @@
 """Parallel loops in C: each is a function of a range of its iterations, which one thread calls or several.
 
-    static void f_k0_loop0(int64_t first, int64_t last, ...);     iterations first to last - 1 of loop i
+    static void f_k0_out_i(int64_t first, int64_t last, ...);     out: iterations first to last - 1 of loop i
 
 ``core/passes/cpu/outlined.py`` says which there are, and what each takes.
 """
@@ -64,7 +64,7 @@ class KernelFunctions:
 
     def name_of(self, outline: Outline) -> str:
         """The name of a function."""
-        return f"{self.name}_loop{outline.number}" if outline.loops else self.name
+        return f"{self.name}_{outline.name}" if outline.loops else self.name
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -108,7 +108,8 @@ class KernelFunctions:
             names_text = (
                 f"loop {names[0]}" if len(names) == 1 else f"the loops {', '.join(names)} together"
             )
-            yield f"/* iterations first to last - 1 of {names_text} */"
+            results = f"{', '.join(outline.results)}: " if outline.results else ""
+            yield f"/* {results}iterations first to last - 1 of {names_text} */"
             words = ["int64_t first", "int64_t last", *words]
         halves = "HALF_VECTORS " if outline.half_vectors else ""
         name = self.name_of(outline)

@@ -69,7 +69,7 @@ class KernelText:
         """The kernel."""
         assert self.launch.grid is not None
         yield "/*"
-        yield " * each expression and its schedule: tiles | order of loops | what has each loop"
+        yield " * each assignment, its expression and schedule: tiles | order of loops | what has each loop"
         lines = kernel_comment(self.program, self.kernel, self.launch.grid, self.spelling)
         yield from (comment(f" * {line}") for line in lines)
         yield " */"

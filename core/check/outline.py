@@ -18,11 +18,14 @@ def outlines(
     program: ir.Program, kernel: ir.Kernel, inside: Sequence[ir.Statement], demand: Demand
 ) -> None:
     """The functions of a kernel, from where it is outlined on: itself, and all of its parallel loops."""
-    numbers = [s.outline.number for s in inside if isinstance(s, ir.For) and s.outline is not None]
+    names = [s.outline.name for s in inside if isinstance(s, ir.For) and s.outline is not None]
     if kernel.outline is None:
-        demand(not numbers, "the loops of a kernel are functions where the kernel is one")
+        demand(not names, "the loops of a kernel are functions where the kernel is one")
         return
-    demand(numbers == list(range(len(numbers))), "functions of loops are numbered in order")
+    demand(
+        "" not in names and len(set(names)) == len(names),
+        "functions of loops have names of their own",
+    )
     parallel = sum(isinstance(s, ir.For) and s.parallel for s in inside)
     together = sum(
         s.outline.loops for s in inside if isinstance(s, ir.For) and s.outline is not None

@@ -28,10 +28,15 @@ def assignments_text(shaped: Shaped) -> str:
                 name = shaped.tensors[node.value].name
                 lines.append(f"{shaped.tensors[value].name} = {name} as {view}")
             case Assignment():
-                lines.append(_Line(shaped, value, node).text())
+                lines.append(assignment_text(shaped, value))
             case _:
                 assert_never(node)
     return "\n".join(lines)
+
+
+def assignment_text(shaped: Shaped, value: int) -> str:
+    """The line of a value that is computed by an assignment."""
+    return _Line(shaped, value, shaped.assignment(value)).text()
 
 
 def gradient_text(shaped: Shaped) -> str:

@@ -15,7 +15,6 @@ from ilang.core.explain.expression import (
     affine_text,
     group_text,
     number_text,
-    of_unit,
     size_text,
     view_text,
     written_names,
@@ -24,6 +23,7 @@ from ilang.core.explain.kernel import loops_text
 from ilang.core.explain.meaning import LoopLine, Meaning, meaning
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.explain.running import runs_as
+from ilang.core.explain.shapes import of_unit
 from ilang.core.explain.simple_loops import simple_loops
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.graph import Assignment as Expression

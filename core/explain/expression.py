@@ -9,14 +9,7 @@ from ilang.core.calculus.affine import Affine
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
 from ilang.core.ir.shaped import Size
-from ilang.core.matrix_unit import rounded_to
 from ilang.core.ops import PRIMITIVES
-
-
-def of_unit(scalar: Scalar) -> str:
-    """The effect of the role m or m16 of a schedule on a product, in words; none on anything else."""
-    name = rounded_to(scalar)
-    return "" if name is None else f", factors rounded to {name}"
 
 
 def affine_text(

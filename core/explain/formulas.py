@@ -22,10 +22,10 @@ from ilang.core.explain.piece import (
     scalar_piece,
     updated,
 )
-from ilang.core.ir.scalar import Apply, Convert, Operand, Position, Scalar
+from ilang.core.ir.scalar import Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
 from ilang.core.names import Names
-from ilang.core.ops import ARGUMENTS, OPS, PRIMITIVES
+from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.record import record, replace
 from ilang.core.walks import reached
 
@@ -138,12 +138,11 @@ class Formulas:
         for value in self._in_order():
             if value in self.nameless:
                 self.nameless.discard(value)
-                tensor = self.shaped.tensors[value]
-                name = tensor.name if tensor.named else tensor.definition
-                node = self.shaped.nodes[value]
-                if not name and isinstance(node, View):
+                tensor, node = self.shaped.tensors[value], self.shaped.nodes[value]
+                name = tensor.name
+                if isinstance(node, View) and not (tensor.named or tensor.definition):
                     name = f"{self._called(node.value)}_view"
-                self.names[value] = self.unique.fresh(name or _word(node))
+                self.names[value] = self.unique.fresh(name)
                 self.reserved |= set() if tensor.dims else {self.names[value]}
 
     # -- values ------------------------------------------------------------------------------------------------------
@@ -359,17 +358,6 @@ class Formulas:
     def _called(self, value: int) -> str:
         """The name of a value: one that another stores anew has its name."""
         return self.names[self.last[value]]
-
-
-def _word(node: Assignment | View | Input) -> str:
-    """A word for a value: of what its formula ends in."""
-    assert isinstance(node, Assignment)
-    scalar = node.scalar
-    while isinstance(scalar, Convert):
-        scalar = scalar.argument
-    if node.acc is not None:
-        return OPS[node.acc].word
-    return PRIMITIVES[scalar.primitive].formula.word if isinstance(scalar, Apply) else "values"
 
 
 def _letters_beside_extents(

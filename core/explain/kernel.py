@@ -254,7 +254,7 @@ class KernelLoops:
         text += ", in vectors of half a cache line" if outline.half_vectors else ""
         text += ", parts of scratch for threads" if outline.divided else ""
         text += f", {outline.loops} loops as one" if outline.loops > 1 else ""
-        yield f"as loop{outline.number}{text}"
+        yield f"as {outline.name}{text}"
         yield f"shared by time {self._time(outline.estimate)}"
 
     def _time(self, estimate: ThreadEstimate) -> str:

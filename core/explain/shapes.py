@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ilang.core.explain.expression import aligned, of_unit, size_text, stored_text, view_text
+from ilang.core.explain.expression import aligned, size_text, stored_text, view_text
+from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
+from ilang.core.matrix_unit import rounded_to
+
+
+def of_unit(scalar: Scalar) -> str:
+    """The effect of the role m or m16 of a schedule on a product, in words; none on anything else."""
+    name = rounded_to(scalar)
+    return "" if name is None else f", factors rounded to {name}"
 
 
 def shapes_text(shaped: Shaped) -> str:

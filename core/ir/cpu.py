@@ -186,15 +186,18 @@ class ThreadEstimate:
 class Outline:
     """The function of a kernel, or of so many parallel ``loops`` with nothing between them, as one loop.
 
-    ``number`` is the place of the loops among those of the kernel, -1 for the kernel itself. The function is given what
-    is ``captured`` from around it, arrays that are ``written`` and others; ``fills`` are copies of which it is told
-    whether a tile in it fills them. The ``private`` buffers stand at the start of its scratch storage. With ``scratch``
-    it is given some, with ``divided`` so that threads that share a loop in it have parts of their own; it ``calls``
-    functions of loops, or does not. ``estimate`` decides on its threads; there is none of the kernel, which one calls.
-    A function with ``half_vectors`` is to have vectors of half a cache line: see ``passes/cpu/shifted.py``.
+    ``name`` tells the function from others of the kernel: the last array that it stores to, and its loops; empty for
+    the kernel itself. ``results`` are the tensors that it stores elements of, and its copies of inputs, in order. The
+    function is given what is ``captured`` from around it, arrays that are ``written`` and others; ``fills`` are copies
+    of which it is told whether a tile in it fills them. The ``private`` buffers stand at the start of its scratch
+    storage. With ``scratch`` it is given some, with ``divided`` so that threads that share a loop in it have parts of
+    their own; it ``calls`` functions of loops, or does not. ``estimate`` decides on its threads; there is none of the
+    kernel, which one calls. A function with ``half_vectors`` is to have vectors of half a cache line: see
+    ``passes/cpu/shifted.py``.
     """
 
-    number: int
+    name: str
+    results: tuple[str, ...]
     loops: int
     captured: Captured
     written: frozenset[BufferId]

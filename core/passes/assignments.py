@@ -405,18 +405,18 @@ def name_tensors(
     outputs: Sequence[int],
     given: Sequence[int],
     number: Mapping[int, int],
-    count: int,
+    words: Sequence[str],
 ) -> list[str]:
-    """Names of tensors in loops and messages: as the text calls them, else ``out``, and ``t1``, ``t2``, ... between.
+    """Names of tensors in loops and messages: as the text calls them, else ``out``, and words for those between.
 
     Args:
         program: the graph.
         outputs: those of its values that are results.
         given: the tensor of each result.
         number: the tensors of values.
-        count: how many tensors there are.
+        words: a word for each tensor: its definition, or what it is.
     """
-    names = [""] * count
+    names = [""] * len(words)
     for position, value in enumerate(program.inputs):
         if value in number:
             names[number[value]] = program.input_name(position)
@@ -426,9 +426,16 @@ def name_tensors(
     for value, name in program.inner_names(outputs).items():
         if value in number:
             names[number[value]] = unique.fresh(name)
-    serial = 0
-    for value, name in enumerate(names):
-        if not name:
-            serial += 1
-            names[value] = unique.fresh(f"t{serial}")
-    return names
+    return [name or unique.fresh(word) for name, word in zip(names, words, strict=True)]
+
+
+def word_of(node: shaped.Node) -> str:
+    """A word for the values of a node: of what its formula ends in."""
+    if not isinstance(node, shaped.Assignment):
+        return "view"
+    scalar = node.scalar
+    while isinstance(scalar, Convert):
+        scalar = scalar.argument
+    if node.acc is not None:
+        return OPS[node.acc].word
+    return PRIMITIVES[scalar.primitive].formula.word if isinstance(scalar, Apply) else "values"

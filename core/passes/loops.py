@@ -141,8 +141,9 @@ class Loops:
         self.locals.append(kernel.Variable(self._named(name), wrapping=wrapping, tensor=tensor))
         return LocalId(len(self.locals) - 1)
 
-    def _accumulator(self, name: str, frame: Frame, dtype: str, block: Block) -> Local:
+    def _accumulator(self, role: str, frame: Frame, dtype: str, block: Block) -> Local:
         """A variable of a type that a reduction accumulates in, which starts anew in a block."""
+        name = f"{self.shaped.tensors[frame.value].name}_{role}"
         local = self._local(name, frame.value, wraps(frame.node, dtype))
         start = replace(start_of(frame.node), dtype=dtype)
         block.append(kernel.Define(local, dtype, start, mutable=True))

@@ -21,7 +21,7 @@ dimension, given the parts in scope: right for every order of the parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ilang.core.calculus.affine import Affine, Within
@@ -42,7 +42,7 @@ from ilang.core.ir.schedule import (
     schedule_text,
     unscheduled,
 )
-from ilang.core.ir.shaped import Read
+from ilang.core.ir.shaped import Read, Shaped
 from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
 from ilang.core.passes.runs import Steps
@@ -54,12 +54,18 @@ if TYPE_CHECKING:
     from ilang.core.passes.packing import Copy
 
 
-def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
-    """Every kernel of a program, in the order in which they run."""
+LONGEST = 100
+"""The most characters of an assignment in a comment: unrolled ones are as long as what they compute."""
+AssignmentText = Callable[[Shaped, int], str]
+"""The text of an assignment, by its value."""
+
+
+def nest_to_kernel(scheduled: Scheduled, text: AssignmentText) -> kernel.Program:
+    """Every kernel of a program, in the order in which they run; comments have the ``text`` of assignments."""
     shaped = scheduled.shaped
     storage = Storage(shaped, scheduled.whole(), scheduled.machine)
     kernels = [
-        _Lowering(scheduled, storage, number).run(group)
+        _Lowering(scheduled, storage, number, text).run(group)
         for number, group in enumerate(scheduled.groups)
     ]
     kept, calls = without_duplicates(kernels, storage.buffers, storage.sizes)
@@ -81,10 +87,13 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
 
 
 class _Lowering(OnlineReductions):
-    def __init__(self, scheduled: Scheduled, storage: Storage, number: int) -> None:
+    def __init__(
+        self, scheduled: Scheduled, storage: Storage, number: int, text: AssignmentText
+    ) -> None:
         super().__init__(scheduled, storage)
         self.number = number
         self.comments: list[str] = []
+        self.text = text
 
     def run(self, group: Group) -> kernel.Kernel:
         """The kernel of a fusion group: the loops that its roots share, and inside them each root in turn."""
@@ -227,7 +236,11 @@ class _Lowering(OnlineReductions):
         self._add_step(frame, block, kernel.Store(frame.place.buffer, index, value))
 
     def _comment(self, frame: Frame) -> None:
-        line = f"{unscheduled(frame.node)}  {schedule_text(frame.node, frame.nest)}"
+        assignment = self.text(self.shaped, frame.value)
+        schedule = schedule_text(frame.node, frame.nest)
+        line = f"{unscheduled(frame.node)}  {schedule}"
+        if len(assignment) <= LONGEST:
+            line = f"{assignment};  {line}"
         if self.comments[-1:] != [line]:
             self.comments.append(line)
 

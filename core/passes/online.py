@@ -111,13 +111,13 @@ class OnlineReductions(Reductions):
         dims = [self.storage.number(extent) for extent in running.kept.values()]
         name, exact = self.shaped.tensors[row.value].name, running.exact
         places = []
-        for called in (f"{name}_run", *(() if exact else (f"{name}_odd",))):
+        for role in ("run",) if exact else ("run", "odd"):
             if entries:
-                buffer = self._scratch(called, row.value, node.acc_dtype(), dims, scope)
+                buffer = self._scratch(f"{name}_{role}", row.value, node.acc_dtype(), dims, scope)
                 self.storage.accumulates(buffer, node)
                 places.append(Place(None, buffer, entries))
             else:
-                local = self._accumulator(called, row, node.acc_dtype(), scope.block)
+                local = self._accumulator(role, row, node.acc_dtype(), scope.block)
                 places.append(Place(local.variable, None, ()))
         self.kept[instance] = places[0]
         if not exact:
@@ -212,7 +212,7 @@ class OnlineReductions(Reductions):
             new = self._held(frame, kept)
             factor: Scalar = _factor(old, new)
             if len(shared) < len(links):
-                local = self._local("factor", frame.value)
+                local = self._local(f"{self.shaped.tensors[frame.value].name}_factor", frame.value)
                 scope.block.append(kernel.Define(local, WIDE, factor))
                 factor = Local(local, WIDE)
             if shared:

@@ -267,9 +267,9 @@ class Reductions(Runs, ABC):
             self.storage.into_tile(buffer)
         else:
             dims = [self._trip(frame, loop)[0] for loop in tile.elements]
-            buffer = self.storage.tile(
-                self._named("tile"), tile.dtype, dims, self._tensor(frame).origin()
-            )
+            tensor = self._tensor(frame)
+            name = self._named(f"{tensor.name}_tile")
+            buffer = self.storage.tile(name, tile.dtype, dims, tensor.origin())
         self.storage.accumulates(buffer, node)
 
         def element() -> Load:
@@ -392,8 +392,8 @@ class Reductions(Runs, ABC):
         dtype, node = frame.node.acc_dtype(), frame.node
         inner, finished = _inner(frame, loops), use or self._finish(frame)
         kept, dims = self._accumulators(frame, inner)
-        name = "acc" if scope is not self.top else f"{self.shaped.tensors[frame.value].name}_acc"
-        buffer = self._scratch(name, frame.value, dtype, dims, scope)
+        name = self.shaped.tensors[frame.value].name
+        buffer = self._scratch(f"{name}_acc", frame.value, dtype, dims, scope)
         self.storage.accumulates(buffer, node)
 
         def at() -> tuple[Affine, ...]:

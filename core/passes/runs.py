@@ -111,10 +111,11 @@ class Runs(Loops, ABC):
         self._over(frame, scope, list(tile.elements), lambda body: use(body, element()))
 
     def _started(
-        self, frame: Frame, scope: Scope, tile: ThreadTile, name: str
+        self, frame: Frame, scope: Scope, tile: ThreadTile, role: str
     ) -> Callable[[], Load]:
         """A buffer with an element for each iteration of the innermost loops, started; the element that they are at."""
         dims = [self._trip(frame, loop)[0] for loop in tile.elements]
+        name = f"{self.shaped.tensors[frame.value].name}_{role}"
         buffer = self._scratch(name, frame.value, tile.dtype, dims, scope)
         zero = replace(start_of(frame.node), dtype=tile.dtype)
 

@@ -25,7 +25,7 @@ from ilang.core.ir.ids import ValueId
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, scalars_within
 from ilang.core.ir.schedule import has_units
-from ilang.core.passes.assignments import Assignments, is_logic, joined, name_tensors
+from ilang.core.passes.assignments import Assignments, is_logic, joined, name_tensors, word_of
 from ilang.core.passes.lookups import CountedAxes, counted
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -143,7 +143,6 @@ class _ShapedBuilder(Assignments):
             self.number[value] = self.open[value][self.floats[value] or self.least]
         given = self._outputs(outputs)
         _check_bounds(self.solved)
-        names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
         place = dict(zip(outputs, given, strict=True))
         defined: dict[int | None, str] = {
             place.get(each.value, self.number.get(each.value)): each.name
@@ -151,6 +150,11 @@ class _ShapedBuilder(Assignments):
         }
         named = {self.number.get(value) for value in self.program.value_names()}
         parts = [*self.parts, *[""] * (len(self.nodes) - len(self.parts))]
+        words = [
+            defined.get(value) or "_".join((*filter(None, (parts[value],)), word_of(node)))
+            for value, node in enumerate(self.nodes)
+        ]
+        names = name_tensors(self.program, outputs, given, self.number, words)
         result = shaped.Shaped(
             self.program.name,
             tuple(self.nodes),

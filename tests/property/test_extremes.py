@@ -77,5 +77,5 @@ def test_extremes_are_ordered_integers() -> None:
 
 def test_an_integer_that_stands_for_a_maximum_is_passed_on() -> None:
     text = i(">abc~b").source("c", (104, 214, 18))
-    assert "= il_max_i32(acc[b2], part);" in text
+    assert "= il_max_i32(out_acc[b2], out_part);" in text
     assert "il_order_max_f32(il_ordered_max_f32(" not in text

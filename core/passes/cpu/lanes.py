@@ -288,8 +288,9 @@ class _Lanes:
         return [ir.For(outer, stop, (*start, chunk, *end), begin)]
 
     def _partial(self, local: LocalId, lanes: int) -> LocalId:
-        tensor = self.locals[local].tensor
-        self.locals.append(ir.Variable(self._fresh("partial"), lanes, tensor=tensor))
+        name, tensor = self.locals[local].name, self.locals[local].tensor
+        chosen = self._fresh(f"{name.removesuffix('_acc')}_lanes")
+        self.locals.append(ir.Variable(chosen, lanes, tensor=tensor))
         return LocalId(len(self.locals) - 1)
 
     def _fresh(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 Example:
     in:   parallel for i: parallel for j: (for k: c[k] = in0[i,k]);  out[i,j] = ... c[k] ...
-    out:  the same; the loops i and j are one loop over n_i n_j, and become loop0, which takes the sizes n_i, n_j and
+    out:  the same; the loops i and j are one loop over n_i n_j, and become out_i_j, which takes the sizes n_i, n_j and
           n_k, and the arrays in0 and out; c stands at the start of the scratch storage of each thread of it
 
 Perfectly nested parallel loops become one loop over the product of their extents. Of nested parallel loops only one at
@@ -23,6 +23,7 @@ from ilang.core.ir.rewriting import unless_same
 from ilang.core.ir.scalar import Local
 from ilang.core.ir.size_class import USUAL
 from ilang.core.lower.uses import touched, use_of
+from ilang.core.names import Names
 from ilang.core.passes.cpu.shifted import reads_shifted_rows
 from ilang.core.record import replace
 
@@ -35,6 +36,8 @@ def kernel_to_outlined(program: ir.Program) -> ir.Program:
     return replace(program, kernels=kernels)
 
 
+STORES = (ir.Store, Tile)
+"""Statements that store to a buffer."""
 NONE = Work((), 0, 0.0)
 """The work of what has no loops."""
 
@@ -65,6 +68,7 @@ class _Outliner:
         self.steps = steps
         self.functions = [_Function((), kernel.body, (0,), NONE)]
         self.homes: dict[BufferId, tuple[int, ...]] = {}
+        self.names = Names()
         self.dtypes = {s.variable: s.dtype for s in ir.every(kernel.body, ir.Define)}
 
     def run(self) -> ir.Kernel:
@@ -115,7 +119,8 @@ class _Outliner:
             tuple(Local(variable, self.dtypes[variable]) for variable in use.locals),
         )
         return Outline(
-            number - 1,
+            self._name(function) if function.loops else "",
+            tuple(dict.fromkeys(self._results(function.body))),
             len(function.loops),
             captured,
             use.written & frozenset(use.shared),
@@ -127,6 +132,21 @@ class _Outliner:
             self._estimate(number) if function.loops else None,
             reads_shifted_rows(self.program, function.loops or function.body, use.shared),
         )
+
+    def _name(self, function: _Function) -> str:
+        """The name of the function of loops: the last array that they store to, and their variables."""
+        stores = [s.buffer for s in ir.statements_within(function.body) if isinstance(s, STORES)]
+        words = [self.program.buffers[stores[-1]].name] if stores else []
+        words += [self.kernel.names[loop.variable] for loop in function.loops]
+        return self.names.fresh("_".join(words))
+
+    def _results(self, body: ir.Block) -> Iterator[str]:
+        """The tensors that statements store elements of, and the arrays that they copy those of inputs to."""
+        inputs = {self.program.buffers[n].name for n in self.program.inputs}
+        for s in ir.statements_within(body):
+            if isinstance(s, STORES):
+                buffer = self.program.buffers[s.buffer]
+                yield buffer.name if buffer.tensor in inputs else buffer.tensor or buffer.name
 
     def _estimate(self, number: int) -> ThreadEstimate:
         """The work that decides on the threads of a function: its own, and that of the largest one that it calls."""

@@ -153,7 +153,7 @@ def test_a_kernel_says_its_grid_block_and_memory() -> None:
     )
     assert " * block      256 threads\n" in product
     assert " * shared     41,984 bytes: in0_copy[2112], in1_copy[1024]," in product
-    assert " * registers  of each thread: acc[32], part[32], run[32]," in product
+    assert " * registers  of each thread: out_acc[32], out_part[32], out_run[32]," in product
     assert " * occupancy  1 block at a time on a multiprocessor of an H100, limited by" in product
     assert "grid       a thread for each 4 of n_i: i\n" in comment_of("i+i~i")
     assert "grid       a thread alone\n * block      1 thread\n" in comment_of("0.5")
@@ -266,7 +266,7 @@ def test_what_counts_is_called_what_it_counts() -> None:
     text = cuda.emit(program("(I & >ij~i) >> ij-i~ij"))
     assert "for (Index j = threadIdx.x; j < n_j; j += 256)" in text
     assert "for (Index j = 4 * threadIdx.x; j < n_j; j += 1024)" in text
-    assert "partials[threadIdx.x / 32] = acc;" in text
+    assert "partials[threadIdx.x / 32] = maximum_acc;" in text
     assert "lane" not in text
     assert "lane" not in cuda.emit(program("ik*kj~ijk >> +ijk~ij"))
 

@@ -178,6 +178,6 @@ def test_in_a_browser(tmp_path: Path) -> None:
     title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
     assert title is not None, done.stderr[-500:]
     assert title[1] == (
-        '{"hits":["formula=1","loops=1","runs=1","flow=1","c=15"],"left":0,"line":"  total = Σ_j in0[i,j]",'
+        '{"hits":["formula=1","loops=1","runs=1","flow=1","c=15"],"left":0,"line":"  sum = Σ_j in0[i,j]",'
         '"kept":5,"free":0,"theme":"dark"}'
     )

@@ -87,8 +87,8 @@ def test_a_strip_of_windows_goes_from_registers_into_the_result() -> None:
     """Its few terms are unrolled; where the last strip is shorter it is copied, lane by lane."""
     component = i("(i+u)(j+v)*uv~ijuv >> +ijuv~ij")
     text = component.source("c", (20, 402), (3, 3))
-    assert "const int stored_tile = il_HAS_VECTORS && 64 * j + 63 < 400;" in text
-    assert "stored_tile ? &out[i * 400 + 64 * j] : tile);" in text
+    assert "const int stored_out_tile = il_HAS_VECTORS && 64 * j + 63 < 400;" in text
+    assert "stored_out_tile ? &out[i * 400 + 64 * j] : out_tile);" in text
     assert text.count("#pragma GCC unroll 3\n") == 2
     assert "#pragma GCC unroll 9" not in component.source("c", (20, 402), (9, 9))
     random = np.random.default_rng(0)
@@ -174,7 +174,9 @@ def test_the_first_tile_fills_what_runs_along_the_lanes() -> None:
 
 
 def test_a_whole_tile_is_stored_where_it_belongs() -> None:
-    assert "stored_tile ? &out[(6 * i) * n_j + 64 * j] : tile" in emitted("ik*kj~ijk >> +ijk~ij")
+    assert "stored_out_tile ? &out[(6 * i) * n_j + 64 * j] : out_tile" in emitted(
+        "ik*kj~ijk >> +ijk~ij"
+    )
     assert "stored_" not in emitted("ik*kj~ijk >> +ijk~ij >> >ij~ij")  # something is still to do
 
 

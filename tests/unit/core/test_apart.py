@@ -68,7 +68,7 @@ def test_a_kernel_for_each_direction() -> None:
     scheduled = shaped_to_schedule(back(ATTENTION))
     shaped = scheduled.shaped
     names = [[shaped.tensors[root.value].name for root in g.roots] for g in scheduled.groups]
-    assert names == [["din0", "dt62", "t62", "t32"], ["din1", "din2"]]
+    assert names == [["din0", "dsum22", "sum22", "maximum2"], ["din1", "din2"]]
 
 
 def test_what_is_compared_with_its_maximum_is_computed_once() -> None:

@@ -114,7 +114,7 @@ def test_what_each_thread_has_alone_is_its_own_and_copies_are_the_blocks() -> No
     copies = {"in0_copy": ("shared", 3), "in1_copy": ("shared", 3)}  # of 4
     held = {"in0_copy_held": ("local", 1), "in1_copy_held": ("local", 1)}
     stored = {"out_stored": ("shared", 3)}
-    assert spaces == {"acc": ("local", 2), "run": ("local", 2), **copies, **held, **stored}
+    assert spaces == {"out_acc": ("local", 2), "out_run": ("local", 2), **copies, **held, **stored}
 
 
 def test_threads_wait_before_copies_and_before_they_read_them() -> None:

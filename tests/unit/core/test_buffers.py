@@ -111,7 +111,7 @@ def test_both_buffers_of_what_is_computed_are_counted_once_more() -> None:
 def test_copies_are_loaded_before_what_is_computed_and_stored_after_it() -> None:
     lines = [line.strip() for line in loops_text(program(PRODUCT.format("0:s2,1:s2"))).split("\n")]
     loaded = next(n for n, line in enumerate(lines) if line.startswith("in0_copy_loaded["))
-    added = next(n for n, line in enumerate(lines) if line.startswith("run +="))
+    added = next(n for n, line in enumerate(lines) if line.startswith("out_run +="))
     stored = next(n for n, line in enumerate(lines) if line.startswith("in0_copy_next["))
     assert loaded < added < stored
 
@@ -126,10 +126,10 @@ def test_the_first_copy_stands_before_all_loops_of_an_axis() -> None:
 
 def test_what_is_computed_goes_into_the_other_buffer() -> None:
     made = program(FUSED)
-    assert {"t2", "t2_next"} <= names(made)
-    assert not any(name.startswith("t2_loaded") for name in names(made))
+    assert {"sum", "sum_next"} <= names(made)
+    assert not any(name.startswith("sum_loaded") for name in names(made))
     (swap,) = swaps(made)
-    assert made.buffers[swap.first].name == "t2"
+    assert made.buffers[swap.first].name == "sum"
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,9 @@ def test_stages() -> None:
     assert [node.name for node in before.nodes] == ["n0", "n1", "n2"]
     assert [node.type for node in before.nodes] == [""] * 3
     shaped = flow_of_shaped(pipeline.infer(graph("(I & +ij~i) >> ij/i~ij")))
-    assert names(shaped) == {("in0", "total"), ("in0", "out"), ("total", "out")}
+    assert names(shaped) == {("in0", "sum"), ("in0", "out"), ("sum", "out")}
     assert shaped.kernels == ()
-    assert shaped.nodes[-1].formula == "out[i,j] = in0[i,j] / total[i]"
+    assert shaped.nodes[-1].formula == "out[i,j] = in0[i,j] / sum[i]"
 
 
 @pytest.mark.parametrize("text", PROGRAMS)

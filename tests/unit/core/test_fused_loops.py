@@ -28,28 +28,28 @@ SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 
 def test_what_an_iteration_stored_is_a_variable() -> None:
     text = loops(SOFTMAX)
-    assert "t3_element = exp(t2)" in text
-    assert "partial += t3_element" in text
+    assert "exps_element = exp(difference)" in text
+    assert "sum_lanes += exps_element" in text
     assert text.count("for j") == 4  # the maximum; chunks of the sum, and one of them; the quotient
 
 
 def test_what_nothing_reads_is_not_stored() -> None:
     text = loops("-ij~ij || i j >> ^ij~ij || i 0 j")
-    assert "t1_element = -in0[i,j]" in text
+    assert "negative_element = -in0[i,j]" in text
     assert "t1[" not in text
 
 
 def test_loops_that_need_all_of_another_stay_two() -> None:
     text = loops("(I & >ij~i) >> ij-i~ij >> +ij~i")
     assert text.count("for j") == 3
-    assert text.index("acc2 = max(acc2, in0[i,j])") < text.index("partial = 0")
+    assert text.index("maximum_acc = max(maximum_acc, in0[i,j])") < text.index("out_lanes = 0")
 
 
 def test_long_sums_go_in_chunks_and_short_ones_do_not() -> None:
     assert "for j in 0..3\n" in loops("+ij~i", [(4, 5000)])
     short = loops("+ij~i", [(4, 2048)])
     assert "for j in 0..2048 in 32 lanes" in short
-    assert "acc += f64(partial)" in short
+    assert "out_acc += f64(out_lanes)" in short
 
 
 def test_sums_of_f64_stay_in_f64() -> None:

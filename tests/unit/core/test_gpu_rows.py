@@ -109,5 +109,5 @@ ATTENTION = (
 def test_attention_adds_the_terms_of_a_tile_in_f32() -> None:
     """Only the sum of a tile is converted: nothing corrects a sum between the terms of one."""
     text = pipeline.loops_text(pipeline.lower(shaped_of(ATTENTION), GPU))
-    assert "out_run[i2,k22] += f64(run[i2,k22])" in text
-    assert "run[i2,k22] += t7 * v_copy_held[k22], rounded once" in text
+    assert "out_run[i2,k22] += f64(out_run2[i2,k22])" in text
+    assert "out_run2[i2,k22] += quotient * v_copy_held[k22], rounded once" in text

@@ -33,7 +33,7 @@ def steps(text: str, *shapes: tuple[int, ...], machine: Machine = CPU) -> list[s
         (">ac~c", [(1000, 3)], ["in0_flat 3000", "out_rows 48", "out_whole 3", "out_end 3"]),
         ("+abc~ac", [(5, 64, 2)], ["in0_flat 5x128", "out_rows 5x16"]),
         ("+bac~ac", [(5, 64, 2)], ["in0_flat 5x128", "out_flat 128"]),
-        ("ac*ac~ac >> +ac~c", [(64, 4), (64, 4)], ["t1 64x4"]),  # is computed where it is used
+        ("ac*ac~ac >> +ac~c", [(64, 4), (64, 4)], ["product 64x4"]),  # is computed where it is used
         ("+ac~c", [(64, 16)], []),  # a row is a vector already
         ("+ac~c", [(20, 3)], []),  # as many rows would be added up at the end
         ("+ac~a", [(64, 3)], []),

@@ -49,7 +49,7 @@ def test_values(target: str, text: str, arrays: list[Array], wanted: Any) -> Non
 def test_loops() -> None:
     """An element that does not count is 0; an iteration that does not is skipped."""
     assert "out[i,j] = (in0[i,j] if j <= i else 0)" in i("ij[j<=i]~ij").loops()
-    ended = "for j in 0..min(n_j, i)\n    acc = max(acc, in0[i,j])"
+    ended = "for j in 0..min(n_j, i)\n    out_acc = max(out_acc, in0[i,j])"
     assert ended in i(">ij[j<i]~i").loops()
 
 

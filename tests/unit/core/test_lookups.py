@@ -91,7 +91,11 @@ def test_values(target: str, text: str, arrays: list[Array], wanted: Array) -> N
         ("bt@vd~btd", [IDS - 1, TABLE], "in0[0,1] is -1, which is no index of axis v of extent 7"),
         ("b@bv~b", [PICK, WIDE[:, :0]], "in0[0] is 4, which is no index of axis v of extent 0"),
         ("i@i~(v:4)", [PICK, PICK], "in0[0] is 4, which is no index of axis v of extent 4"),
-        ("-i~i >> i@i~(v:4)", [PICK, PICK], "t1[0] is -4, which is no index of axis v of extent 4"),
+        (
+            "-i~i >> i@i~(v:4)",
+            [PICK, PICK],
+            "negative[0] is -4, which is no index of axis v of extent 4",
+        ),
         ("b[b<1]@vd~bd", [PICK + 1, TABLE], "in0[2] is 7, which is no index of axis v of extent 7"),
     ],
 )

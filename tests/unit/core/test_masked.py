@@ -32,7 +32,7 @@ def guarded(text: str, machine: Machine = CPU) -> list[str]:
         (PRODUCT, ["in0_masked"]),
         ("ki*kj[k<=j]~ikj >> +ikj~ij", ["in1_masked"]),
         ("ki[i<k]*kj[k<=j]~ikj >> +ikj~ij", ["in0_masked", "in1_masked"]),
-        (f"(^ki~ki | I) >> {PRODUCT}", ["t1_masked"]),
+        (f"(^ki~ki | I) >> {PRODUCT}", ["exps_masked"]),
         ("ki[i<k]*k~ik >> +ik~i", []),
         ("ki[i<k]*kj~ikj", []),
         ("ki[i<j]*kj~ikj >> +ikj~ij", []),

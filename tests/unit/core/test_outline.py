@@ -40,7 +40,11 @@ def test_what_the_functions_of_a_product_take() -> None:
     program = program_of(MATMUL)
     (kernel,) = program.kernels
     strips, copies, tiles = outlines_of(kernel)
-    assert [outline.number for outline in (strips, copies, tiles)] == [0, 1, 2]
+    assert [outline.name for outline in (strips, copies, tiles)] == [
+        "out_j",
+        "in1_copy_in1_0",
+        "out_i",
+    ]
     assert names(program, strips.captured.buffers) == {"in0", "in1", "out"}
     assert names(program, copies.captured.buffers) == {"in1", "in1_copy"}
     assert names(program, copies.written) == {"in1_copy"}
@@ -92,13 +96,13 @@ def test_scalars_are_given() -> None:
     (given,) = [
         outline.captured.locals for outline in outlines_of(kernel) if outline.captured.locals
     ]
-    assert [kernel.locals[local.variable].name for local in given] == ["t1"]
+    assert [kernel.locals[local.variable].name for local in given] == ["sum"]
 
 
 def test_functions_are_printed() -> None:
     head, function, shared = pipeline.loops_text(program_of(ROWS)).splitlines()[:3]
     assert head == "parallel for i in 0..n_i"
-    assert function == "  as loop0(n_j; in0, out) writing out"
+    assert function == "  as out_i(n_j; in0, out) writing out"
     assert shared == "  shared by time 2.5·n_i·n_j"
 
 
@@ -128,7 +132,7 @@ def changed(program: Program, change: Callable[[Outline], Outline]) -> Program:
 
 
 WRONG: dict[str, Callable[[Outline], Outline]] = {
-    "functions of loops are numbered in order": lambda x: replace(x, number=x.number + 1),
+    "functions of loops have names of their own": lambda x: replace(x, name=""),
     "a parallel loop belongs to one function": lambda x: replace(x, loops=2),
     "a private buffer has one place": lambda x: replace(x, private=(2, 2)),
     "scratch storage is divided where what is called takes some": (

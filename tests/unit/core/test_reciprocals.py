@@ -43,7 +43,7 @@ def test_rows_divided_by_one_number() -> None:
     (division,) = quotients_of(program)
     assert division.primitive == "div"
     assert (
-        "for j in 0..n_j prefetching out[i,j+1024] and in0[i,j+1024] by 128 with the reciprocal of t1"
+        "for j in 0..n_j prefetching out[i,j+1024] and in0[i,j+1024] by 128 with the reciprocal of maximum"
         in (pipeline.loops_text(program))
     )
 

@@ -194,8 +194,8 @@ def test_printed_whole() -> None:
     assert pipeline.stage_text(graph, "schedule").split("\n\n")[1].split("\n") == [
         "kernel k0: out",
         f"  {tile}, vectors of 16: 6 x 64, 6 x 16, 6 x 8 at a time",
-        "  t1 in out, inside j i k k' i' j', shares j i k k' i' j'",
-        "  in1 copied in t1, inside j, as [k, 64]",
+        "  product in out, inside j i k k' i' j', shares j i k k' i' j'",
+        "  in1 copied in product, inside j, as [k, 64]",
     ]
 
 

@@ -17,7 +17,7 @@ def test_a_shared_axis_names_every_dimension_it_walks() -> None:
     assert told["axis k"] == "one extent: dimension 1 of in0, dimension 0 of in1"
     assert "k is reduced" in told["out"]
     assert "start from 0, in f64" in told["out"]
-    assert "written once" in told["t1"]
+    assert "written once" in told["product"]
 
 
 def test_known_extents_are_told() -> None:

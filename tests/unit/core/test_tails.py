@@ -75,7 +75,9 @@ def test_vectors_of_a_maximum_are_read_side_by_side(extent: int, starts: list[in
     text = i(">ij~i").loops((5000, extent))
     assert "for j in 0..16\n" in text
     read = [f"in0[i,j+{start}]" if start else "in0[i,j]" for start in starts]
-    assert [line.split("acc, ")[1][:-1] for line in text.splitlines() if "max(acc" in line] == read
+    assert [
+        line.split("out_acc, ")[1][:-1] for line in text.splitlines() if "max(out_acc" in line
+    ] == read
 
 
 @pytest.mark.parametrize("extent", [24, 32, 129])

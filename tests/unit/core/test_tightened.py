@@ -69,7 +69,7 @@ def test_what_is_read_to_an_end_is_filled_to_it() -> None:
 def test_what_is_read_further_is_filled() -> None:
     for end in (f"{CAUSAL} >> ij/i~ij", f"{CAUSAL} >> ij[j<i]/i~ij"):
         text = tightened(end)
-        assert "for j in 0..n_j\n    t2 = in0[i,j] - t1" in text
+        assert "for j in 0..n_j\n    difference = in0[i,j] - maximum" in text
 
 
 GUARDS = (

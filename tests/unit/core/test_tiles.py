@@ -152,7 +152,7 @@ def test_what_copies_a_tile_says_that_it_may_be_left_out() -> None:
     stored = {s.buffer for s in statements_within(copies.body) if isinstance(s, Store)}
     assert tile.target is not None
     assert stored == {tile.target.buffer}
-    assert "unless tile is stored\n" in loops_text(program)
+    assert "unless out_tile is stored\n" in loops_text(program)
 
 
 def test_what_is_left_out_stands_after_its_tile() -> None:
@@ -280,19 +280,20 @@ FOLDED_ROWS = "(I & {}ijk~ik) >> ijk*ik~ijk"
 def test_a_tile_of_integers_that_wrap_is_held_unsigned(dtype: str, op: str, sign: str) -> None:
     """GCC 12 before 12.3 loses terms where a step converts what it reduces (its bug 107212)."""
     program = lowered(FOLDED_ROWS.format(op), dtypes=(dtype,), ranks=(3,), shapes=((8, 40, 8),))
-    assert "t1 " + dtype + "[8] registers wrapping" in loops_text(program)
+    name = {"+": "sum", "*": "product"}[op]
+    assert f"{name} {dtype}[8] registers wrapping" in loops_text(program)
     text = c.emit(program)
     bits = dtype[1:]
-    assert f"uint{bits}_t t1[8];" in text
-    assert f"t1[k] {sign} (uint{bits}_t)in0[" in text
-    assert f"(uint{bits}_t)in0[(i * 40 + j) * 8 + k] * t1[k])" in text
+    assert f"uint{bits}_t {name}[8];" in text
+    assert f"{name}[k] {sign} (uint{bits}_t)in0[" in text
+    assert f"(uint{bits}_t)in0[(i * 40 + j) * 8 + k] * {name}[k])" in text
 
 
 def test_a_tile_of_maxima_is_held_as_it_is() -> None:
     program = lowered(FOLDED_ROWS.format(">"), dtypes=("i32",), ranks=(3,), shapes=((8, 40, 8),))
-    assert "t1 i32[8] registers" in loops_text(program)
+    assert "maximum i32[8] registers" in loops_text(program)
     assert not any(buffer.wrapping for buffer in program.buffers)
-    assert "int32_t t1[8];" in c.emit(program)
+    assert "int32_t maximum[8];" in c.emit(program)
 
 
 def test_what_wraps_is_only_added_to() -> None:

@@ -21,25 +21,29 @@ def program_of(text: str) -> Program:
 def variables_of(text: str) -> list[Variable]:
     """The variables of the only kernel that reductions accumulate in."""
     (kernel,) = program_of(text).kernels
-    return [local for local in kernel.locals if local.name != "t1"]
+    return [local for local in kernel.locals if local.name != "values"]
 
 
 def test_integers_that_are_added_or_multiplied_wrap() -> None:
-    assert variables_of("i32 >> +ij~i") == [Variable("acc", lanes=16, wrapping=True, tensor="out")]
-    assert variables_of("i64 >> *ij~i") == [Variable("acc", lanes=16, wrapping=True, tensor="out")]
-    assert variables_of("i32 >> >ij~i") == [Variable("acc", lanes=32, tensor="out")]
+    assert variables_of("i32 >> +ij~i") == [
+        Variable("out_acc", lanes=16, wrapping=True, tensor="out")
+    ]
+    assert variables_of("i64 >> *ij~i") == [
+        Variable("out_acc", lanes=16, wrapping=True, tensor="out")
+    ]
+    assert variables_of("i32 >> >ij~i") == [Variable("out_acc", lanes=32, tensor="out")]
 
 
 def test_a_sum_of_f32_has_lanes_in_chunks() -> None:
     assert variables_of("f32 >> +ij~i") == [
-        Variable("acc", tensor="out"),
-        Variable("partial", lanes=16, tensor="out"),
+        Variable("out_acc", tensor="out"),
+        Variable("out_lanes", lanes=16, tensor="out"),
     ]
 
 
 def test_what_is_known_of_variables_is_printed() -> None:
     text = pipeline.loops_text(program_of("i32 >> +ij~i"))
-    assert "acc = 0 in each of 16 lanes wrapping\n" in text
+    assert "out_acc = 0 in each of 16 lanes wrapping\n" in text
 
 
 def wrapping(variable: Variable) -> Variable:

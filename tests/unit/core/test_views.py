@@ -120,7 +120,7 @@ def test_pages_tell_of_views() -> None:
     graph = m.graph(m.index("i+i~i", *[m.view("h d -> (h d)", heads)] * 2))
     page = str(pipeline.explain(graph, verbose=True))
     assert re.search("axis hd +dimension 1 of in0", page)
-    assert "t1   in0 as s (h:4 d) -> s h:4 d" in page
+    assert "view  in0 as s (h:4 d) -> s h:4 d" in page
     assert "no intermediate storage" in page
     told = str(pipeline.story(graph, None))
     assert "s (h d) -> s h d" in told
@@ -131,7 +131,7 @@ def test_a_view_is_looked_up() -> None:
     graph = m.graph(m.index("bt@vd~btd", m.view("(b t) -> b t", 0, b=2), 1))
     ids, table = np.array([0, 2, 1, 1], np.int64), arange(3, 5)
     shaped = pipeline.infer(graph, ["i64", "f32"], [1, 2])
-    assert "before k0: every element of t1 is at least 0" in pipeline.stage_text(graph, "host")
+    assert "before k0: every element of view is at least 0" in pipeline.stage_text(graph, "host")
     np.testing.assert_array_equal(results(shaped, [ids, table])[0], table[ids.reshape(2, 2)])
 
 
@@ -188,7 +188,7 @@ def test_a_view_that_is_asked_is_stored_at_once() -> None:
     graph = m.graph(m.view("b s h d -> b s (h d)", heads))
     program = pipeline.lower(pipeline.infer(graph, ranks=[4]))
     assert [len(program.kernels), program.buffers[program.outputs[0]].name] == [1, "out"]
-    assert "t1  f32[b,s,h,d]  of out" in pipeline.stage_text(graph, "host")
+    assert "values  f32[b,s,h,d]  of out" in pipeline.stage_text(graph, "host")
     x = arange(2, 4, 3, 5)
     ((found,),) = checked(graph, [x])
     np.testing.assert_array_equal(found, x.transpose(0, 2, 1, 3).reshape(2, 3, 20))

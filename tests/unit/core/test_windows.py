@@ -18,16 +18,16 @@ def loops(text: str) -> str:
 
 def test_the_interval_of_a_window() -> None:
     assert loops("-i~i >> +(i+u:3)~i || i 0 u") == (
-        "memory t1 f32[3] private\n"
+        "memory negative f32[3] private\n"
         "parallel for i in 0..n_i2\n"
-        "  as loop0(n_i; in0, out) writing out, keeping t1\n"
+        "  as out_i(n_i; in0, out) writing out, keeping negative\n"
         "  shared by time 3·n_i2\n"
         "  for i2 in 0..min(3, n_i - (i))\n"
-        "    t1[i2] = -in0[i2+i]\n"
-        "  acc = 0\n"
+        "    negative[i2] = -in0[i2+i]\n"
+        "  out_acc = 0\n"
         "  for u in 0..3\n"
-        "    acc += f64(t1[u])\n"
-        "  out[i] = f32(acc)"
+        "    out_acc += f64(negative[u])\n"
+        "  out[i] = f32(out_acc)"
     )
 
 
@@ -39,7 +39,7 @@ def test_the_interval_of_a_tile() -> None:
 
 def test_padding_is_not_computed() -> None:
     text = loops("-i~i >> +(i+u:3-1)~i || i 0 u")
-    assert "if 0 <= i+i2-1 < n_i\n      t1[i2] = -in0[i2+i-1]" in text
+    assert "if 0 <= i+i2-1 < n_i\n      negative[i2] = -in0[i2+i-1]" in text
 
 
 def test_intervals_of_intervals() -> None:
@@ -50,7 +50,7 @@ def test_intervals_of_intervals() -> None:
 
 
 def test_a_fixed_index_needs_one_row() -> None:
-    assert "  if 0 < n_i\n    t1[j,0] = in0[0,j]\n" in loops("+ij~ij >> 0j~j || 0 j")
+    assert "  if 0 < n_i\n    values[j,0] = in0[0,j]\n" in loops("+ij~ij >> 0j~j || 0 j")
 
 
 def test_a_fixed_index_of_what_is_fused_is_explained() -> None:
@@ -65,9 +65,9 @@ def test_backwards_all_is_computed() -> None:
 
 def test_computed_whole_and_its_tile_copied() -> None:
     text = loops("+ij~i >> >(i+u:3-1)~i | i:16 | i 0 i' u | 0:c")
-    assert "for i in 0..n_i\n  as loop0(n_j, n_j_2048; in0, t1) writing t1\n" in text
-    assert "  shared by time n_i·n_j\n  acc = 0\n" in text
-    assert "t1_copy[t1_0] = (t1[16i+t1_0-1] if 0 <= 16i+t1_0-1 < n_i else 0)" in text
+    assert "for i in 0..n_i\n  as sum_i(n_j, n_j_2048; in0, sum) writing sum\n" in text
+    assert "  shared by time n_i·n_j\n  sum_acc = 0\n" in text
+    assert "sum_copy[sum_0] = (sum[16i+sum_0-1] if 0 <= 16i+sum_0-1 < n_i else 0)" in text
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_the_order_of_factors_does_not_count(tmp_path: Path) -> None:
     ("tokens", "line"),
     [
         ([TILED, "--unscheduled", "--schedule"], "+ik*kj~ijk  | i:6,j:64,k:512 | j 1 i k k' i' j'"),
-        ([PLAIN, "--shape", "2x3,3x4", "--to-shape", "2x3,3x5", "--emit", "shapes"], "+in1  f32[3, 5]     input"),
+        ([PLAIN, "--shape", "2x3,3x4", "--to-shape", "2x3,3x5", "--emit", "shapes"], "+in1      f32[3, 5]     input"),
         (["+ij~i", "--to-target", "cuda", "--emit", "schedule"], "+out  +ij~i  | j:1024 | i j j' | i:p,j:p,j':t"),
         (["+ij~i", ">ij~i", "--emit", "formula"], "+out[i] = max_j in0[i,j]"),
         (["+ij~i", "+ji~i", "--emit", "graph"], "+n1 = fold + over j: n0[j,i]   for i"),
