@@ -319,8 +319,10 @@ def _refuse_clash(wires: Wires, tree: Tree, definitions: Mapping[str, Definition
         pipeline.infer(pipeline.graph_of(tree, UNNAMED, definitions))
 
 
-def from_text(text: object) -> Component:
+def from_text(text: object, name: str = "<text>") -> Component:
     """The component that a text spells: a program, or definitions, all but one of which that one uses.
+
+    Messages call the text by its ``name``.
 
     Raises:
         Error: NotationError, MeaningError, ModuleError (the text is wrong), DataError (E0716: it is no text).
@@ -334,7 +336,7 @@ def from_text(text: object) -> Component:
     if text.endswith(".i") and "~" not in text:
         message = f"{text} is the name of a file, and a program is a text"
         raise DataTypeError("E0716", message, help=f'load("{text}") reads a file')
-    program = pipeline.text_program(text)
+    program = pipeline.text_program(text, name)
     definitions: dict[str, Definition] = {}
     if not isinstance(program, Module):
         tree = program

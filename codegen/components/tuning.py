@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.target import DEVICES
 from ilang.codegen.components.component import Component
+from ilang.codegen.components.scheduled_text import Words
 from ilang.core.diagnostic import Error
-from ilang.core.source import Source, Span
+from ilang.core.ir.graph import UNNAMED
+from ilang.core.source import Source
 
 if TYPE_CHECKING:
     import numpy as np
 
-Words = Sequence[tuple[Span, str]]
-"""The schedules that stand after expressions, each with its expression."""
 Times = tuple[list[float], list[float]]
 """Seconds of the chosen schedule, and of another one."""
 
@@ -41,25 +41,15 @@ TOLERANCE = 2e-5
 """By which results of two schedules may differ, relative to the largest: each is within 1e-5 of the exact sums."""
 
 
-def written(source: Source, words: Words) -> str | None:
-    """The text of a program with schedules after its expressions; None where an expression stands in another file."""
-    text = source.text
-    if any(span.source.name != source.name for span, _ in words):
-        return None
-    for span, schedule in sorted(words, key=lambda word: -word[0].end):
-        text = f"{text[: span.end]} {schedule}{text[span.end :]}"
-    return text
-
-
 def component(name: str, text: str, definition: str) -> Component:
     """The program of a text, or a definition of it. Raises: Error."""
     from ilang.codegen.components.component import from_text
     from ilang.codegen.components.library import library
-    from ilang.core.notation.files.module import parse_module
+    from ilang.core.notation.files.pieces import parse_with_pieces
 
-    if not definition:
-        return from_text(text)
-    return library(parse_module(Source(name, text)))[definition]
+    if definition in ("", UNNAMED):
+        return from_text(text, name)
+    return library(parse_with_pieces(Source(name, text)))[definition]
 
 
 def timed(task: Mapping[str, Any], seconds: float) -> Times | str:

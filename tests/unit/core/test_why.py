@@ -9,6 +9,7 @@ import pytest
 
 from ilang import i
 from ilang.codegen.components import tuning
+from ilang.codegen.components.scheduled_text import ScheduledText
 from ilang.core.explain.why import Why
 from tests.property.test_prices import contraction
 
@@ -100,7 +101,7 @@ def test_a_candidate_that_is_written_has_its_price(seed: int) -> None:
     """Cycles are the same where the same loops and copies are written."""
     text, _, shapes = contraction(random.Random(seed))
     for words in islice(tuning.candidates(i(text), shapes), 6):
-        scheduled = tuning.written(words[0][0].source, words)
+        scheduled = ScheduledText(words[0][0].source, ()).with_schedules(words)
         assert scheduled is not None
         for priced in i(scheduled).why(*shapes).priced:
             *others, written = priced.candidates

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +16,6 @@ from typing import Any
 import pytest
 
 from ilang.codegen.components import tuning
-from ilang.core.source import Source, Span
 from ilang.icli.commands.tune import EACH
 from ilang.icli.main import main
 from tests.unit.icli.front import i
@@ -44,11 +45,113 @@ def test_nothing_to_tune() -> None:
     assert (done.returncode, done.stdout[:15]) == (0, "nothing to tune")
 
 
-def test_a_written_schedule_stays() -> None:
-    """What the program says is not searched; the answer names the command that shows the other schedule."""
-    done = i("tune", "ik*kj~ijk || i j k >> +ijk~ij || i j k 0", "--shape", "8x3,3x4")
-    assert done.returncode == 0
-    assert done.stdout.startswith("nothing to tune: the schedule is written (i diff ")
+WRITTEN = """# two programs
+mm(a[40,30], b[30,50]) = (
+    ik*kj~ijk   | i:4,j:8 | i j k i' j'  # the products
+    >> +ijk~ij  | i:4,j:8 | i j k i' j' 0
+)  # of matrices
+sums(a) = +ij~i || i j  # other schedules stay
+"""
+
+
+def _tuned(
+    monkeypatch: pytest.MonkeyPatch, path: Path, best: str, *words: str, ends: bool = False
+) -> int:
+    """``i tune`` of a file with written schedules, where a text that ``best`` is in takes half the time of others."""
+    path.write_text(WRITTEN)
+
+    def timed(task: Any, _: float) -> tuning.Times:
+        if ends:
+            raise KeyboardInterrupt
+        first, second = ([0.5 if best in text else 1.0] * 7 for text in task["texts"])
+        return first, second
+
+    monkeypatch.setattr(tuning, "timed", timed)
+    return main(["tune", str(path), "--def", "mm", *words])
+
+
+def test_a_written_schedule_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The winner stands where the written one stood; blanks, comments and other definitions stay."""
+    path = tmp_path / "m.i"
+    assert _tuned(monkeypatch, path, "| i:6,j:32 |", "--write") == 0
+    shown = capsys.readouterr().out
+    assert "2.00 times as fast as the written schedule, spread 0%\n" in shown
+    assert "2.00 times as fast as the chosen schedule, spread 0%; " in shown
+    assert f"written into {path}" in shown
+    loops = "| i:6,j:32 | j{} i k i' j'"
+    first, second = "| i:4,j:8 | i j k i' j'  #", "| i:4,j:8 | i j k i' j' 0"
+    replaced = WRITTEN.replace(first, f"{loops.format(' 1')}  #")
+    assert path.read_text() == replaced.replace(second, f"{loops.format('')} 0")
+    assert i("check", str(path)).returncode == 0
+
+
+def test_a_written_schedule_is_taken_out_where_the_chosen_one_is_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.i"
+    assert _tuned(monkeypatch, path, "ik*kj~ijk  # the products", "--write") == 0
+    shown = capsys.readouterr().out
+    assert "2.00 times as fast as the written schedule, spread 0%; it is what is chosen" in shown
+    assert f"the schedule is taken out of {path}" in shown
+    first, second = "   | i:4,j:8 | i j k i' j'  #", "  | i:4,j:8 | i j k i' j' 0"
+    assert path.read_text() == WRITTEN.replace(first, "  #").replace(second, "")
+
+
+def test_a_written_schedule_stays_where_it_is_fastest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.i"
+    assert _tuned(monkeypatch, path, "| i:4,j:8 | i j k i' j' 0", "--write") == 0
+    assert re.fullmatch(
+        "the written schedule is the fastest of [0-9]+: 2.00 times as fast as the chosen schedule,"
+        " spread 0%\n",
+        capsys.readouterr().out,
+    )
+    assert path.read_text() == WRITTEN
+    assert _tuned(monkeypatch, path, "| i:4,j:8 | i j k i' j' 0", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["gain"], answer["schedule"]) == (2, None)
+    assert answer["written"] == {"gain": 1, "spread": 0}
+    assert _tuned(monkeypatch, path, "", "--json", ends=True) == 130
+    assert json.loads(capsys.readouterr().out)["gain"] is None
+
+
+def test_a_winner_has_to_beat_the_chosen_schedule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where both beat the written one and neither the other, the program goes without a schedule."""
+    path = tmp_path / "m.i"
+    path.write_text(WRITTEN)
+
+    def timed(task: Any, seconds: float) -> tuning.Times:
+        times = {"| i:4,j:8 | i j k i' j' 0": 4.0, "| i:6,j:32 |": 2.0 if EACH < seconds else 1.0}
+        first, second = (
+            [next((time for words, time in times.items() if words in text), 2.0)] * 7
+            for text in task["texts"]
+        )
+        return first, second
+
+    monkeypatch.setattr(tuning, "timed", timed)
+    assert main(["tune", str(path), "--def", "mm", "--write"]) == 0
+    shown = capsys.readouterr()
+    assert "timed beside the chosen schedule, it is not faster" in shown.err
+    assert "2.00 times as fast as the written schedule, spread 0%; it is what" in shown.out
+    assert "| i:4,j:8" not in path.read_text()
+
+
+def test_an_illegal_written_schedule_is_refused() -> None:
+    done = i("tune", "ij*ij~ij || i j >> +ij~i | j:8 | j i 0 j'", "--shape", "8x8,8x8")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error[E0320]" in done.stderr
+
+
+def test_components_of_the_library_are_timed() -> None:
+    """A text that names them is read in the process that times it as the command reads it."""
+    words = ("--shape", "30x40,40x50", "--time", "1")
+    done = i("tune", "(relu | I) >> ik*kj~ijk >> +ijk~ij", *words)
+    assert (done.returncode, "left out" in done.stderr) == (0, False)
 
 
 def test_a_gain_that_does_not_last_is_taken_back(
@@ -83,6 +186,9 @@ def test_blocks_of_a_gpu_are_timed() -> None:
     assert done.returncode == 0, done.stderr
     assert "left out" not in done.stderr
     assert "is the fastest of" in done.stdout or "| i:" in done.stdout
+    loops = "| i:8,j:8 | i j i' j' k"
+    done = i("tune", f"ik*kj~ijk {loops} >> +ijk~ij {loops} 0", *words)
+    assert (done.returncode, "left out" in done.stderr) == (0, False), done.stderr
 
 
 def test_a_gpu_that_is_not_there() -> None:
@@ -98,8 +204,8 @@ def test_other_orders_of_loops_are_timed() -> None:
     done = i("tune", "+abc~b", *words)
     assert done.returncode == 0, done.stderr
     assert "is the fastest of" in done.stdout or "|| " in done.stdout
-    done = i("tune", "+abc~b || b c a", *words)  # what a person wrote stays
-    assert done.stdout.startswith("nothing to tune")
+    done = i("tune", "+abc~b || b c a", *words)
+    assert "the written schedule is the fastest of" in done.stdout or "|| " in done.stdout
 
 
 @pytest.mark.parametrize("is_again", [False, True])
@@ -154,14 +260,6 @@ def test_ctrl_c_ends_what_is_timed(tmp_path: Path) -> None:
 def test_bad_arguments() -> None:
     assert "E0825" in i("tune", PRODUCT, "--time", "0").stderr
     assert "E0811" in i("tune", PRODUCT, "--shape", "3x4").stderr
-
-
-def test_schedules_stand_after_their_expressions() -> None:
-    source = Source("<text>", PRODUCT)
-    words = [(Span(source, 0, 9), "| i:4 | i j k i'"), (Span(source, 13, 20), "|| i j k 0")]
-    assert tuning.written(source, words) == "ik*kj~ijk | i:4 | i j k i' >> +ijk~ij || i j k 0"
-    other = Span(Source("other.i", PRODUCT), 0, 9)
-    assert tuning.written(source, [(other, "|| i j k")]) is None
 
 
 @pytest.mark.parametrize(
