@@ -119,11 +119,12 @@ def _gpu_pass(stage: str, summary: str, verify: str = "verify") -> Step:
     return replace(step, gives="core/ir/gpu.py", verify=lazy("check.gpu", verify))
 
 
+TIGHTENED = _kernel_pass("tightened", "loop bounds tightened from guards")
 FOLDS = _kernel_pass("folded", "loops of one iteration replaced by what they do")
 GUARDS = _kernel_pass("guarded", "loops skipped where an extent inside is 0")
 
 CPU_PASSES = (
-    _kernel_pass("cpu.tightened", "loop bounds tightened from guards"),
+    TIGHTENED,
     _kernel_pass("cpu.transposes", "transposing copies, by squares of vectors"),
     _kernel_pass("cpu.fused", "loops over the same elements fused"),
     _kernel_pass("cpu.lanes", "reductions in vector lanes"),
@@ -145,7 +146,7 @@ GPU_PASSES = (
         "bind", "loops mapped to launches, blocks and threads, private buffers to memory spaces"
     ),
     _gpu_pass("fma", "contraction to fused multiply-adds"),
-    _gpu_pass("tightened", "loop bounds tightened from guards", "verify_tightened"),
+    replace(TIGHTENED, gives="core/ir/gpu.py", verify=lazy("check.gpu", "verify")),
     _gpu_pass("full_tiles", "full tiles split from boundary tiles"),
     _gpu_pass("vectorized", "loads and stores vectorized, coalesced, and held in registers"),
     _gpu_pass("buffers", "double buffering"),

@@ -292,16 +292,20 @@ class _Emission:
         if loop.outline is not None and loop.outline.estimate is not None:
             yield functions.call(loop.outline, loop.outline.estimate)
         elif loop.lanes > 1:
-            first = [f"const int64_t start_{name} = {start};"] if loop.chunk is not None else []
+            first = [f"const int64_t start_{name} = {start};"] if loop.begin.operands else []
             lines = (*first, *self._vectorised(loop, whole, functions))
-            yield from lines if whole.isdigit() else braced("", lines)
+            is_alone = whole.isdigit() and not loop.begin.operands
+            yield from lines if is_alone else braced("", lines)
         else:
             yield from self._plain_for(loop, ends, functions)
 
     def _range(self, loops: Sequence[ir.For], functions: KernelFunctions) -> Iterator[str]:
         """The body of the function of parallel loops: some of their iterations."""
         if len(loops) == 1:
-            return self._plain_for(loops[0], Ends("first", "last"), functions)
+            start = "first"
+            if loops[0].begin.operands:
+                start = f"max_i64(first, {functions.spelling.bound(loops[0].begin)})"
+            return self._plain_for(loops[0], Ends(start, "last"), functions)
         return functions.together(loops, self._block(loops[-1].body, functions))
 
     def _plain_for(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
@@ -364,11 +368,11 @@ class _Emission:
         name, lanes = spelling.variable(loop.variable), loop.lanes
         start, end, whole = "0", f"end_{name}", f"whole_{name}"
         multiple = f"{end} / {lanes} * {lanes}"
-        if loop.chunk is not None:  # a block starts at a multiple of the lanes
+        if loop.begin.operands:
             start = f"start_{name}"
             multiple = f"{start} + ({end} - {start}) / {lanes} * {lanes}"
         left = f"{end} - {whole}"
-        if size.isdigit() and loop.chunk is None:
+        if size.isdigit() and not loop.begin.operands:
             end, whole = size, str(int(size) // lanes * lanes)
             left = str(int(end) - int(whole))
         else:

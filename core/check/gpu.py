@@ -25,7 +25,6 @@ from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import accesses, chosen_loads, named, strides
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
-from ilang.core.passes.gpu.tightened import tightened
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -41,17 +40,6 @@ def verify(program: ir.Program, before: ir.Program | None = None) -> None:
         _demand(program, kernel, whole, "a kernel is one spread")
     for kernel in program.kernels if before is None else kernels.changed(program, before):
         _kernel(program, kernel)
-
-
-def verify_tightened(program: ir.Program, before: ir.Program | None = None) -> None:
-    """Check kernels of a GPU, and that iterations which loops leave out do nothing."""
-    verify(program, before)
-    for kernel in program.kernels if before is None else kernels.changed(program, before):
-        for s in ir.every(kernel.body, ir.For):
-            if s.within and not s.part():
-                whole = replace(s.whole(), finite=())
-                right = tightened(program, kernel, whole) == s
-                _demand(program, kernel, right, "a loop leaves out what does nothing")
 
 
 def verify_ordered(program: ir.Program, before: ir.Program | None = None) -> None:

@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import starmap
 
 from ilang.core.calculus.affine import Affine, left, looking
 from ilang.core.dtype import FLOATS
@@ -259,9 +260,15 @@ class _Simple(KernelLoops):
         end = self._stepped(loop)
         step = self.steps[variable]
         outer = self._outer(loop, body, (size.fixed or 0) * step)
-        for index, every in loop.end.limits():
+
+        def limit(index: Affine, every: int) -> str:
             text = self._affine(index)
-            text = text if every in (1, step) else f"ceil(({text})/{every})"
+            return text if every in (1, step) else f"ceil(({text})/{every})"
+
+        starts = ",".join(starmap(limit, loop.begin.limits()))
+        start = f"max(0,{starts})" if starts else "0"
+        for index, every in loop.end.limits():
+            text = limit(index, every)
             part = left(index)
             if part is None or part[1] == loop.size:
                 end = f"min({end},{text})"
@@ -272,7 +279,8 @@ class _Simple(KernelLoops):
         by = f" by {step}" if 1 < step else ""
         if loop.chunk is not None:
             return f"{first}{name} in block {self.letters[loop.chunk[2]]} of 0..{end}{by}"
-        return f"{first}{name}" if name == end and not by else f"{first}{name} in 0..{end}{by}"
+        is_named = name == end and not by and start == "0"
+        return f"{first}{name}" if is_named else f"{first}{name} in {start}..{end}{by}"
 
     def _stepped(self, loop: ir.For) -> str:
         """The end of a loop in elements, which go on by ``steps`` from one iteration to the next.

@@ -239,7 +239,8 @@ class _Lanes:
         """The sums of f32 in f64 that a loop can take a chunk at a time; all of a nest, where its rows are long."""
         *_, inner = chain_of((loop,))[0]
         size = self.sizes[inner.size].fixed
-        whole = not inner.part() and all(step == 1 for _, step in inner.end.limits())
+        limits = (*inner.begin.limits(), *inner.end.limits())
+        whole = not inner.part() and all(step == 1 for _, step in limits)
         whole = whole or (size is not None and size <= self.chunk)
         sums = tuple(c for c in changes if _term(c) is not None)
         if inner is not loop and (len(sums) < len(changes) or (size or 0) < LONG):
@@ -278,11 +279,12 @@ class _Lanes:
         chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, ir.For)
         first = self.chunk * axis_index(outer)
-        limits = [(size_value(loop.size), 1), *loop.end.limits()]
+        begins = [(each - step * first, step) for each, step in loop.begin.limits()]
+        ends = [(size_value(loop.size), 1), *loop.end.limits()]
         stop = self.fixed.extent(self.chunk).among(
-            "min", ((each - step * first, step) for each, step in limits)
+            "min", ((each - step * first, step) for each, step in ends)
         )
-        chunk = replace(chunk, variable=inner, begin=ZERO, end=stop)
+        chunk = replace(chunk, variable=inner, begin=ZERO.among("max", begins), end=stop)
         block = None if loop.chunk is None else (loop.chunk[0], 1, loop.chunk[2])
         begin, stop = bounds(self._chunks(loop.size), block)
         return [ir.For(outer, stop, (*start, chunk, *end), begin)]

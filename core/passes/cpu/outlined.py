@@ -180,7 +180,7 @@ def _together(program: ir.Program, loop: ir.For) -> list[ir.For]:
     The place in a loop is a remainder by its extent, which is therefore not known to be 0.
     """
     chain = [loop]
-    while len(chain[-1].body) == 1:
+    while len(chain[-1].body) == 1 and not loop.begin.operands:
         inner = chain[-1].body[0]
         if not isinstance(inner, ir.For) or not inner.parallel or inner.within:
             break

@@ -20,7 +20,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Load, scalars_within
-from ilang.core.passes.cpu.splits import SHORT
+from ilang.core.passes.tightened import SHORT
 
 
 def reads_shifted_rows(

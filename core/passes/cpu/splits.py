@@ -21,10 +21,8 @@ from ilang.core.calculus.extent import ZERO, size
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.rewriting import guards, is_guarded_load
 from ilang.core.ir.scalar import Scalar, Select
+from ilang.core.passes.tightened import SHORT
 from ilang.core.record import mapped_inside, replace
-
-SHORT = 8
-"""A loop that is known to have no more iterations is left whole: a compiler writes each of them out."""
 
 Guard = tuple[Within, ...]
 """The conditions of one read or step: all of them hold where it is done."""

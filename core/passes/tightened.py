@@ -1,15 +1,23 @@
 """Tighten loop bounds from guards: iterations in which a guard holds for no element are not run.
 
-Example, of causal attention, whose blocks have 64 rows, and tiles 32 columns:
+Example, a band:
+    in:   for j in 0..n_j: if 0 <= j-i+2 and 0 <= i-j: acc += in0[i,j]
+    out:  for j in max(0, i-2)..min(n_j, i+1): acc += in0[i,j]
+
+Example, of causal attention on a GPU, whose blocks have 64 rows, and tiles 32 columns:
     in:   for j in 0..n_j_32                         out:  for j in 0..n_j_32, to ceil((64i+64) / 32)
             spread i1 over the threads                       the same
               for j1: if 0 <= 64i+i1-32j-j1
                 acc[i1] += t[i1,j1]
 
+A test that the new bounds make is left out, so that a processor can vectorize the loop. On a processor a loop that only
+fills a private buffer ends where all loops that read the buffer end (``cpu/filled.py``).
+
 An iteration may be skipped if nothing outside of it reads what it stores in its private memory, and if everything else
 that it does has no effect where the guard is false: a statement that is under the guard, adds 0, multiplies by 1, or
 corrects sums for a reduction that does not change. Of similar guards the widest one is taken. Variables of inner loops
-are replaced by the end of their range that the guard needs, so that all threads of a block have the same bounds.
+are replaced by the end of their range that the guard needs, so that all threads of a block have the same bounds; of the
+loops inside each other the outermost one is tightened on a GPU, each on a processor.
 
 A product with 0 is 0 if the other factor is finite. If that factor is an element of an array that the kernel does not
 write, the loop names the array (``For.finite``), and runs all iterations if an element of it is not finite.
@@ -21,14 +29,16 @@ from collections.abc import Mapping, Sequence
 from math import inf, isnan
 from operator import itemgetter
 
-from ilang.core.calculus.affine import Affine, Within, limits, size_value
+from ilang.core.calculus.affine import Affine, Within, canonical, limits, size_value
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
+from ilang.core.ir.cpu import Tile
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, loops_of, parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.ops import PRIMITIVES, REDUCING
+from ilang.core.passes.cpu.filled import filled
 from ilang.core.record import record, replace
 
 SHORT = 8
@@ -62,44 +72,73 @@ Update = tuple[ir.Store | ir.Change | ir.Define | CombineThreads, Conditions]
 
 def kernel_to_tightened(program: ir.Program) -> ir.Program:
     """The program with loops that begin and end where conditions hold for any element."""
-    return with_bodies(program, lambda kernel: _block(program, kernel, kernel.body))
+    return with_bodies(program, lambda kernel: _body(program, kernel))
 
 
-def _block(program: ir.Program, kernel: ir.Kernel, block: ir.Block) -> ir.Block:
-    """A block with the bounds of its loops tightened, the outermost one of loops inside each other."""
-    return unless_same(block, [_statement(program, kernel, s) for s in block])
+def _body(program: ir.Program, kernel: ir.Kernel) -> ir.Block:
+    is_on_gpu = program.machine.kind == "gpu"
 
+    def block(body: ir.Block) -> ir.Block:
+        return unless_same(body, [statement(s) for s in body])
 
-def _statement(program: ir.Program, kernel: ir.Kernel, s: ir.Statement) -> ir.Statement:
-    result = tightened(program, kernel, s) if isinstance(s, ir.For) else s
-    if result is not s:
-        return result
-    return ir.map_blocks(s, lambda block: _block(program, kernel, block))
+    def statement(s: ir.Statement) -> ir.Statement:
+        result = tightened(program, kernel, s) if isinstance(s, ir.For) else s
+        is_last = isinstance(s, Tile) or (is_on_gpu and result is not s)
+        return result if is_last else ir.map_blocks(result, block)
+
+    body = block(kernel.body)
+    return body if is_on_gpu else filled(program, body)
 
 
 def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
     """A loop that begins and ends where it does anything; itself where it does something in all of its iterations."""
-    extent = program.sizes[loop.size].fixed
+    extent, is_on_gpu = program.sizes[loop.size].fixed, program.machine.kind == "gpu"
     if extent is not None and extent <= (1 if ir.has_spread(loop) else SHORT):
         return loop
-    if loop.role == "u" or loop.lanes > 1 or loop.within:
+    if loop.role == "u" or loop.lanes > 1 or loop.within or not (is_on_gpu or loop.chunk is None):
         return loop
     if not _is_guarded(loop.body):
         return loop
     needed = _Iteration(program, kernel, loop).needed()
     if needed is None or (needed.finite and extent is not None and extent <= FEW):
         return loop
+    if needed.finite and not is_on_gpu:
+        return loop
     unmet = needed.unmet.items() if needed.unmet else ()
     begins, ends, _ = limits((Within(x + offset, None) for x, offset in unmet), loop.variable)
     begin, end = loop.begin.among("max", begins), loop.end.among("min", ends)
     if (begin, end) == (loop.begin, loop.end):
         return loop
-    return replace(loop, begin=begin, end=end, finite=tuple(sorted(needed.finite)))
+    result = replace(loop, begin=begin, end=end, finite=tuple(sorted(needed.finite)))
+    return result if needed.finite else replace(result, body=_settled(result))
+
+
+def _settled(loop: ir.For) -> ir.Block:
+    """The body of a loop without the tests that its bounds make."""
+    known = {canonical(each.index) for each in loop.within if each.size is None}
+
+    def is_known(test: Within) -> bool:
+        return test.is_plain() and canonical(test.index) in known
+
+    def settle(body: ir.Block) -> ir.Block:
+        out: list[ir.Statement] = []
+        for each in body:
+            s = ir.map_blocks(each, settle)
+            if isinstance(s, ir.If) and not s.otherwise and s.stored is None:
+                left = tuple(test for test in s.within if not is_known(test))
+                out += (replace(s, within=left),) if left else s.body
+            else:
+                out.append(s)
+        return unless_same(body, out)
+
+    return settle(loop.body)
 
 
 def _is_guarded(body: ir.Block) -> bool:
-    """Whether a block has conditions other than that an index is inside its dimension."""
+    """Whether a block has conditions other than that an index is inside its dimension, and no tile."""
     every = list(ir.statements_within(body))
+    if any(isinstance(s, Tile) for s in every):
+        return False
     within = [each for s in every if isinstance(s, ir.If) for each in s.within]
     parts = (part for s in every for part in parts_of(s))
     within += [each for part in parts if isinstance(part, Select) for each in part.within]
