@@ -14,8 +14,9 @@ from ilang.core.diagnostic import CommandError, Error, ModuleError
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
-from ilang.icli.arrays import FILLED, arrays_of, not_an_array
-from ilang.icli.foreign import UnknownNameError, spelled
+from ilang.icli.arrays import arrays_of, not_an_array
+from ilang.icli.filled import call_of
+from ilang.icli.foreign import UnknownNameError, spelled, value_names
 from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
         lines = spelled(value, shapes)
     except UnknownNameError as unknown:
         return _unknown_array(session, line, unknown.args[0], start)
-    if lines is not None:
+    if lines is not None and "".join(value.split()) != "".join(lines[0].split()):
         return _in_python(value, lines, "" if binds is None else f"{binds.group(1)} = ")
     name = _missing_operand(session, value)
     if name is not None:
@@ -61,7 +62,7 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
         words = line.split()
         hint = f"`:drop {words[1]}`" if words[0] == "del" and len(words) == 2 else ""
         return CommandError("E0821", message, help=hint or "`:help` lists what can be typed")
-    if FILLED.fullmatch(value.strip()) and ":" in value:
+    if call_of(value.strip()) is not None:
         return not_an_array(value.strip())
     return error
 
@@ -72,13 +73,10 @@ def typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
     Names of arrays are those of the text that no call has, in the order in which they stand there.
     """
     try:
-        nodes = [*ast.walk(ast.parse(text, mode="eval"))]
+        tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    used = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
-    in_order = sorted(used, key=lambda node: (node.lineno, node.col_offset))
-    names = [name for name in dict.fromkeys(node.id for node in in_order) if name not in MODULES]
+    names = [name for name in value_names(tree) if name not in MODULES]
     if not names or len(names) != len(operands) or "-" in operands:
         return None
     try:

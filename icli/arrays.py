@@ -1,4 +1,4 @@
-"""Arrays from the command line and back: ``x.npy``, ``x.npz:key``, ``x.csv``, a literal, ``rand:32x64``, ``-``."""
+"""Arrays from the command line and back: ``x.npy``, ``x.npz:key``, ``x.csv``, a literal, ``rand:2x3``, ``-``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ from ilang.codegen.system.outputs import InputFile
 from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.dtype import FLOATS
 from ilang.icli.exchange import NUMPY, array_of_input, literal_array, read_text
+from ilang.icli.filled import call_of, filled_shape, filled_values, is_filled
 from ilang.icli.literal import looks_literal, parse_literal, respelled, split_dtype
 from ilang.icli.shapes import parse_shape
 
-FILLED = re.compile(
-    r"(?:\w+\.)*(zeros|ones|full|empty|rand|randn|random|arange|eye|range|linspace)\s*[(:]?(.*?)\)?"
-)
-"""The calls of other systems that make an array."""
-
 SPELLINGS = (
-    "an array is x.npy, x.npz:name, x.csv, x.json, a literal like [[1,2],[3,4]], or rand:32x64"
+    "an array is x.npy, x.npz:name, x.csv, x.json, a literal like [[1,2],[3,4]], rand:32x64, or "
+    "zeros(2,3), ones, full, eye, arange, linspace"
 )
 
 TYPED = re.compile(r"((?:[biuf]|bf|int|uint|float)\d+):")
@@ -38,6 +35,8 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
     wanted = written or dtype
     if rest.startswith("rand:"):
         return random_array(parse_shape(rest[len("rand:") :]), wanted or "f32", number)
+    if is_filled(rest):
+        return _filled_array(rest, wanted or "f32", number)
     if is_named(rest):
         hint = f"arrays stand in the order of the inputs: {rest.partition('=')[2]}"
         raise DataError("E0720", f"{text} is not an array", help=hint)
@@ -60,23 +59,30 @@ def not_an_array(text: str) -> DataError:
     _, rest = split_dtype(text)
     spelling = respelled(rest) or ""
     hint = f"write `{spelling}`" if spelling.startswith("[") else SPELLINGS
-    filled = FILLED.fullmatch(rest)
-    if filled is not None:
-        from ilang.icli.foreign import written_array
-
-        shape = "x".join(re.findall(r"\d+", filled[2])) or "2x3"
-        words = re.findall(r"-?(?:\d+\.?\d*|\.\d+)", filled[2])
-        numbers = [float(each) if "." in each else int(each) for each in words]
-        is_plain = re.fullmatch(r"[-\d.,x:()\[\]\s]*", filled[2])
-        written = written_array(filled[1], numbers) if is_plain else None
-        hint = f"numbers are written out, [[0, 0], [0, 0]], or random: rand:{shape}"
-        hint = hint if written is None else f"write `{written.text}`"
+    call = call_of(rest)
+    hint = hint if call is None else f"write `{call}`"
     typed = TYPED.match(rest)
     if typed is not None:
         hint = f"there is no type {typed[1]}: types are f32, f64, i32, i64 and bool"
     elif rest.endswith((".safetensors", ".pt", ".pth", ".ckpt")):
         hint = "parameters are read by --load FILE.safetensors, of an `op` or `cd`"
     return DataError("E0720", f"{text or '(empty)'} is not an array", help=hint)
+
+
+def _filled_array(text: str, dtype: str, number: int) -> Array:
+    """The array of a call such as ``arange(10)``. Raises: DataError E0720, E0723, E0724, E0727."""
+    shape = filled_shape(text)
+    check_memory(math.prod(shape) * 8, text)
+    values = filled_values(text)
+    if values is None:
+        return random_array(shape, dtype, number)
+    array: Array = values.astype(NUMPY[dtype])
+    is_float = array.dtype.kind == values.dtype.kind == "f"
+    if not is_float and not np.array_equal(array, values):
+        lost = values[array != values].flat[0]
+        message = f"{lost:.17g} is not a value of type {dtype}"
+        raise DataError("E0723", message, help=f"write the type before the array: f64:{text}")
+    return array
 
 
 def arrays_of(dtypes: Sequence[str | None], texts: Sequence[str]) -> list[Array]:

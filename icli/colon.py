@@ -11,7 +11,7 @@ from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.lines import LAST, split_words
 from ilang.icli.replies import Reply
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
-from ilang.icli.staged import WRITTEN, ComponentAtShapes, ProgramAtShapes
+from ilang.icli.staged import WHY, WRITTEN, ComponentAtShapes, ProgramAtShapes
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
@@ -47,9 +47,9 @@ def _named(word: str) -> Colon:
     begun = [name] if name in COMMANDS else [known for known in COMMANDS if known.startswith(word)]
     if word and len(begun) == 1:
         return COMMANDS[begun[0]]
-    listed = f"there are :{', :'.join(begun)}" if word and begun else "`:help` lists them"
+    listed = f"there are :{', :'.join(begun if word and begun else COMMANDS)}"
     elsewhere = ELSEWHERE.get("!" if word.startswith("!") else word, "")
-    hint = elsewhere or did_you_mean(word, tuple(COMMANDS), listed, ":{}")
+    hint = elsewhere or did_you_mean(word, (*COMMANDS, *ALIASES), listed, ":{}")
     raise CommandError("E0817", f"there is no command :{word}", help=hint)
 
 
@@ -88,7 +88,7 @@ def _help(session: ReplSession, rest: str) -> Reply:
         return Reply((table([usages[name], *also], "    "),))
     lines = [
         ("ik*kj~ijk >> +ijk~ij", "explain a program: formula, loops, work"),
-        ("x = rand:4x8", "name an array; also [[1,2],[3,4]], x.npy, x.npz:name"),
+        ("x = rand:4x8", "name an array; also [[1,2],[3,4]], arange(10), zeros(2,3), x.npy"),
         ("sums = +ij~i", "define a component; also sums(x[m,n]) = +ij~i"),
         ("op net(x) = ...", "define a tensor function; cd step(x, y) { ... } defines a routine"),
         ("sums x    +ij~i x", "apply one; the result is _, or y with y = sums x"),
@@ -272,8 +272,15 @@ def _edit(session: ReplSession, rest: str) -> Reply:
     import click
 
     if rest not in session.texts:
-        hint = did_you_mean(rest, tuple(session.texts), "define it first: sums = +ij~i")
-        raise CommandError("E0819", f"no definition is named {rest or '(empty)'}", help=hint)
+        known = [name for name in session.texts if name.isidentifier()]
+        hint = did_you_mean(rest, known, "define it first: sums = +ij~i")
+        if rest in session.arrays:
+            message = f"`{rest}` is an array, and :edit changes a definition"
+            raise CommandError("E0819", message, help=f"bind it anew: {rest} = [[1,2],[3,4]]")
+        if rest:
+            raise CommandError("E0819", f"no definition is named {rest}", help=hint)
+        message = ":edit needs a definition" if known else "there is no definition to edit"
+        raise CommandError("E0819", message, help=f":edit {known[-1]}" if known else hint)
     try:
         text = click.edit(session.texts[rest] + "\n", extension=".i")
     except click.ClickException as trouble:
@@ -380,9 +387,9 @@ def _count(number: int) -> str:
 
 def _drop(session: ReplSession, rest: str) -> Reply:
     if not session.forget(rest):
-        raise CommandError(
-            "E0819", f"nothing is named {rest or '(empty)'}", help=":names lists all"
-        )
+        hint = did_you_mean(rest, sorted(session.names()), ":names lists all", ":drop {}")
+        message = f"nothing is named {rest}" if rest else ":drop needs a name"
+        raise CommandError("E0819", message, help=hint)
     return Reply(())
 
 
@@ -401,6 +408,7 @@ COMMANDS: dict[str, Colon] = {
     "shapes": Colon(PROGRAM, f"the tensors and extents {OF}", _stage("shapes")),
     "graph": Colon(PROGRAM, f"the assignments {OF}", _stage("graph")),
     "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage(WRITTEN)),
+    "why": Colon(PROGRAM, f"why loops are as they are: the prices {OF}", _stage(WHY)),
     "time": Colon("PROGRAM ARRAYS", "how long it runs, and its share of this machine", _time),
     "shape": Colon("[32x64,64x16 | x=32|1 | off]", "the shapes of programs, and of inputs of an op or cd", _shape),
     "names": Colon("", "every array and definition", _names),
@@ -442,6 +450,9 @@ ALIASES = {
 """Other words for commands, most of them from other shells."""
 
 ELSEWHERE = {
+    "tune": "`i tune PROGRAM --shape 64x64,64x64` in a terminal times other schedules; `:why` shows their prices",
+    "test": "`i test FILE` in a terminal runs the examples in its comments",
+    "check": "`i check FILE` in a terminal; a definition that is typed is checked at once",
     "set": "there are no settings: `:shape 32x64` gives shapes, `:time PROGRAM ARRAYS` times",
     "clear": "Ctrl-L clears the screen; `:drop NAME` forgets a name, `:undo` takes the last line back",
     "reset": "`:drop NAME` forgets a name; `:quit` and `i repl` begin with nothing",

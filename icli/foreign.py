@@ -11,8 +11,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from ilang.core.diagnostic import DataError
 from ilang.core.ops import OPS, PRIMITIVES, REDUCING
 from ilang.core.record import record
+from ilang.icli.filled import ARRAYS, filled_shape, is_filled
 
 Shape = tuple[int, ...]
 
@@ -49,16 +51,27 @@ BINARY = {
     if op.binary is not None and PRIMITIVES[op.binary].notation.numpy
 }
 PRODUCTS = ("dot", "matmul")
-WRITTEN = ("zeros", "ones", "full", "eye", "identity", "arange", "range", "linspace")
-"""Functions whose arrays a suggestion spells out, where these are short."""
-RANDOM = ("rand", "random", "randn", "empty")
-SHOWN = ("print", "show", "display", "array", "len", "shape", "type")
+FILLED = {
+    "identity": "eye", "range": "arange", "iota": "arange", "empty": "zeros", "random": "rand", "randn": "rand",
+}  # fmt: skip
+"""Functions that make an array, and those of ``filled.py`` for them."""
+SHOWN = (
+    "print",
+    "show",
+    "display",
+    "array",
+    "asarray",
+    "tensor",
+    "len",
+    "shape",
+    "size",
+    "type",
+    "typeof",
+)
 MEMBERS = ("shape", "dtype", "ndim", "size")
 """Members of arrays that a line with its name shows."""
 TRANSPOSED = re.compile(r"(?<=[\w)\]])'(?!\w)")
 """The sign of a transpose in MATLAB and Julia."""
-SHORT = 12
-"""Numbers of an array that a suggestion spells out."""
 
 
 @record
@@ -87,7 +100,7 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    names = value_names(tree)
     if isinstance(tree, ast.Name | ast.Constant | ast.List):
         return None
     if isinstance(tree, ast.Attribute) and tree.attr in MEMBERS:
@@ -104,6 +117,15 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
         if reading.lines
         else [last.text]
     )
+
+
+def value_names(tree: ast.expr) -> list[str]:
+    """The names in an expression that are not those of functions it calls, in order."""
+    nodes = [*ast.walk(tree)]
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
+    in_order = sorted(names, key=lambda node: (node.lineno, node.col_offset))
+    return list(dict.fromkeys(node.id for node in in_order))
 
 
 class _NamedSteps:
@@ -247,8 +269,8 @@ class _NamedSteps:
         name, arguments = _called(node, self.arrays)
         if name == "load":
             return _file(node)
-        if name in WRITTEN or name in RANDOM:
-            return self.filled(name, arguments)
+        if FILLED.get(name, name) in ARRAYS:
+            return _filled(FILLED.get(name, name), arguments)
         if name in BINARY and len(arguments) == 2:
             return self.binary(BINARY[name], *arguments)
         if name in PRODUCTS and len(arguments) == 2:
@@ -275,64 +297,16 @@ class _NamedSteps:
             return self.array(argument)
         raise _Unknown
 
-    def filled(self, name: str, arguments: Sequence[ast.expr]) -> Array:
-        """An array of numbers that follow from few, or of random ones, from its shape."""
-        numbers: list[int | float] = []
-        for each in arguments:
-            parts = each.elts if isinstance(each, ast.Tuple | ast.List) else [each]
-            numbers += [_signed(part) for part in parts]
-        written = written_array(name, numbers)
-        if written is not None:
-            return written
-        shape = tuple(each for each in numbers if isinstance(each, int) and 0 <= each)
-        if not shape or len(shape) != len(numbers) or name not in ("zeros", "ones", *RANDOM):
-            raise _Unknown
-        random = Array(f"rand:{'x'.join(map(str, shape))}", shape)
-        if name in RANDOM:
-            return random
-        axes, sign = _axes(random), "*" if name == "zeros" else "^"
-        return self.step(f"(I | 0) >> {axes}{sign}.~{axes}", shape, random)
 
-
-def written_array(name: str, numbers: Sequence[int | float]) -> Array | None:
-    """The array of a function of ``WRITTEN``, spelled out; None where it is long, or the numbers are not enough.
-
-    Args:
-        name: of the function: ``linspace``.
-        numbers: its arguments, those of a shape one by one: 0, 1, 5.
-    """
-    values: list[float] = []
-    shape = numbers
-    match name, [*numbers]:
-        case (("zeros" | "ones"), [_, *_]):
-            values = [float(name == "ones")] * _count(shape)
-        case "full", [*shape, value] if shape:
-            values = [value] * _count(shape)
-        case (("eye" | "identity"), [n]):
-            shape = [n, n]
-            values = [float(at % (n + 1) == 0) for at in range(_count(shape))]
-        case "linspace", [first, last, n]:
-            shape = [n]
-            values = [first + at * (last - first) / max(n - 1, 1) for at in range(_count(shape))]
-        case (("arange" | "range"), [_] | [_, _] | [_, _, _]):
-            first, stop, step = numbers if len(numbers) == 3 else (0, *numbers, 1)[-3:]
-            shape = [math.ceil((stop - first) / step) if step else 0]
-            values = [first + at * step for at in range(_count(shape))]
-        case _:
-            pass
-    if not values:
-        return None
-    texts = [f"{each:.6g}" for each in values]
-    for size in map(int, reversed(shape)):
-        texts = [f"[{', '.join(texts[at : at + size])}]" for at in range(0, len(texts), size)]
-    return Array(texts[0], tuple(map(int, shape)))
-
-
-def _count(shape: Sequence[int | float]) -> int:
-    """The elements of an array that a suggestion spells out; 0 of others."""
-    sizes = [each for each in shape if isinstance(each, int) and 0 < each]
-    count = math.prod(sizes)
-    return count if len(sizes) == len(shape) and count <= SHORT else 0
+def _filled(name: str, arguments: Sequence[ast.expr]) -> Array:
+    """An array of numbers that follow from few, or of random ones."""
+    text = f"{name}({', '.join(ast.unparse(each) for each in arguments)})"
+    if not is_filled(text):
+        raise _Unknown
+    try:
+        return Array(text.replace(" ", ""), filled_shape(text))
+    except DataError:
+        raise _Unknown from None
 
 
 def _axes(array: Array) -> str:

@@ -18,6 +18,8 @@ DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 POSSIBLE = KNOWN | frozenset("[]{};")
 """Every character that a program or an array may hold."""
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+QUOTES = "\"'"
 
 
 def split_words(text: str, separator: str = "") -> list[str]:
@@ -57,6 +59,19 @@ def open_bracket(code: str) -> int:
         elif c in ")]}" and (not waiting or code[waiting.pop()] + c not in ("()", "[]", "{}")):
             return -1
     return waiting[-1] if waiting else -1
+
+
+def closing(code: str) -> str:
+    """The quotes and brackets that close what a text leaves open: ``")`` of ``einx.sum("a``."""
+    waiting: list[str] = []
+    before = ""
+    for c in code:
+        if c in waiting[-1:] or (c in QUOTES and c in waiting):
+            del waiting[waiting.index(c) if c in QUOTES else -1 :]
+        elif c in BRACKETS or c == '"' or (c == "'" and before == "("):
+            waiting.append(BRACKETS.get(c, c))
+        before = before if c.isspace() else c
+    return "".join(reversed(waiting))
 
 
 def refuse_open(line: str) -> None:

@@ -15,6 +15,7 @@ from ilang.core.dtype import DTYPES
 from ilang.core.ir.scalar import minus
 from ilang.core.record import record
 from ilang.core.source import Source, Span
+from ilang.icli.filled import is_filled, range_of
 
 Number = bool | int | float
 
@@ -62,6 +63,7 @@ def is_array(text: str) -> bool:
         or rest.endswith((".npy", ".npz", ".csv", ".json"))
         or ".npz:" in rest
         or looks_literal(rest)
+        or is_filled(rest)
     )
 
 
@@ -74,9 +76,10 @@ def parse_literal(text: str, name: str = "<array>") -> ArrayLiteral:
         return _ArrayReader(Source(name, text)).read()
     except DataError as error:
         spelling = respelled(text) if error.code == "E0721" else None
-        if spelling is None:
+        hint = range_of(text) if spelling is None else f"`{spelling}`"
+        if hint is None:
             raise
-        raise DataError(error.code, error.message, error.span, f"write `{spelling}`") from None
+        raise DataError(error.code, error.message, error.span, f"write {hint}") from None
 
 
 def respelled(text: str) -> str | None:

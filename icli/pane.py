@@ -1,10 +1,15 @@
-"""The pane under the prompt: what the line that is typed means, or the first mistake in it.
+"""The pane under the prompt: what the line that is typed means, what it lacks, or the first mistake in it.
 
 ik*kj~ijk >> +ijk~ij        out[i,j] = Σ_k in0[i,k]·in1[k,j]
 (in0[i,k], in1[k,j]) -> [i,j]
-ik*kj~ij                    error[E0202]: axis k is missing from the output, ...
-ik*kj~ij
+ik*kj~ij                    axis k is missing from the output, ...
+soft                        softmax
+ik*kj~ij D                  error[E0202]: axis k is missing from the output, ...
+ik*kj~ij D
 ^
+
+A text is an error only where no further typing mends it. Brackets and quotes that it leaves open are closed first, so
+that what is typed so far has a meaning.
 """
 
 from __future__ import annotations
@@ -12,34 +17,75 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import Error, ShapeError, plain
+from ilang.core.diagnostic import CommandError, Error, ShapeError, plain
 from ilang.core.notation.lines import without_comments
+from ilang.icli.candidates import completions
 from ilang.icli.entries import Entries
-from ilang.icli.lines import BINDS, DEFINES
+from ilang.icli.lines import BINDS, DEFINES, NAME, closing
 from ilang.icli.session import ReplSession
 
 if TYPE_CHECKING:
     from ilang.core.ir.graph import Graph
+    from ilang.core.source import Span
 
 LONGEST = 400
 """Code points of a program that is inferred while it is typed."""
 MOST_FORMULAS = 3
+MOST_WORDS = 8
+"""Words that are offered for one that is begun."""
 EXCERPT = re.compile(r" *\d* \| ?(.*)")
+WORD = re.compile(r"\w*$")
+NAMES = re.compile(rf"{NAME}(?:\s*,\s*{NAME})*\s*,?")
+"""A text that may become the names of results: ``y, z``."""
+COMPUTED = re.compile(rf"\s*({NAME})\s*(?:\.\w*|[-+*/@^<>=&|.]+)\s*")
+"""The beginning of an expression as Python writes it, of an array that it begins with."""
+HEAD = re.compile(rf"\s*{NAME}\s*\([^~=]*\)\s*")
+"""A text that may become the head of a definition."""
+BEGINNINGS = {
+    "op": "op f(x) = ...   a tensor function",
+    "cd": "cd f(x, y) { ... }   a routine",
+    "use": "use std, nn, optim   libraries",
+}
+"""Words that begin a definition, and how it goes on."""
+BEGUN = re.compile(rf"({'|'.join(BEGINNINGS)})(?:\s+\w*)?\s*")
+CLOSERS = (")", "]", "}")
+"""Ends of texts that grow no more."""
+GROWING = ("E01", "E04", "E07")
+"""Errors that longer words may mend."""
+NEVER = ("E0102", "E0115")
+"""Codes of them that nothing mends."""
+LACKING = {
+    "E0197": r"[\w.]+\s*",
+    "E0202": r"[^~]*~[a-z]*",
+    "E0306": r".*",
+    "E0422": r".*(?<!\})",
+    "E0508": r".*",
+}
+"""Errors of what is not there yet, and the text from their place to the end where that may still come."""
+UNTOLD = ("E0106", "E07")
+"""Errors of words that may become something else, ``data.np``, and of arrays that are begun: they mislead."""
 
 
 def pane(session: ReplSession, text: str) -> list[str]:
-    """The lines on a text: formulas and shapes, or an error with its place; none where there is nothing to say."""
+    """The lines on a text: formulas and shapes, what it lacks, or an error with its place; perhaps none."""
     if "\n" in text:  # of several entries the last one is typed
         entries = Entries(session.is_array)
         typed = [*entries.of(text.split("\n")), *entries.rest()]
         text = typed[-1] if typed else ""
-    line = without_comments(text).strip()
-    if not line or LONGEST < len(line) or line.startswith((":", "?")):
+    code = without_comments(text)
+    if not code.strip() or LONGEST < len(code) or code.lstrip().startswith((":", "?")):
         return []
+    begun = BEGUN.fullmatch(code.strip())
+    if begun is not None and begun[1] not in session.names():
+        return [BEGINNINGS[begun[1]]]
+    whole = code.strip() + closing(code)
     try:
-        return _meaning(session, line)
+        return _meaning(session, whole)
     except Error as error:
-        return _mistake(session, line, error)
+        try:
+            return _mistake(session, code, whole, error)
+        except Exception:  # of a text that no advice is made for yet
+            return []
     except Exception:  # whatever it is, the answer to the line will say it
         return []
 
@@ -49,7 +95,7 @@ def _meaning(session: ReplSession, line: str) -> list[str]:
     from ilang.icli.calls import Calls, defined_name
     from ilang.icli.definitions import checked_line
     from ilang.icli.programs import defined
-    from ilang.icli.values import head_text
+    from ilang.icli.staged import library_line
 
     function, defines, binds = defined_name(line), DEFINES.match(line), BINDS.match(line)
     if function is not None:
@@ -64,11 +110,27 @@ def _meaning(session: ReplSession, line: str) -> list[str]:
     if session.calls.read(body, session.arrays, session.is_array) is not None:
         return []
     if session.is_array(body):
-        return [head_text(body, session.arrays[body])] if body in session.arrays else []
+        return _array(session, body)
     if body in session.calls.heads:
         return [checked_line(session.calls.function(body), {}, {})]
     subject, words = session.read(body)
+    if words is None and (reply := library_line(session, body, subject)) is not None:
+        return [str(part) for part in reply.parts]
     return _described(session, subject.graph, words)
+
+
+def _array(session: ReplSession, word: str) -> list[str]:
+    """The head of an array that has a name, the shape of one that is spelled; nothing of one in a file."""
+    from ilang.icli.shapes import shape_text
+    from ilang.icli.values import head_text
+
+    if word in session.arrays:
+        return [head_text(word, session.arrays[word])]
+    try:
+        shape = _shape(session, word)
+    except CommandError:  # a shape that is begun
+        return []
+    return [] if shape is None else [shape_text(shape)]
 
 
 def _described(session: ReplSession, graph: Graph, words: list[str] | None) -> list[str]:
@@ -82,7 +144,7 @@ def _described(session: ReplSession, graph: Graph, words: list[str] | None) -> l
     if words is not None:
         given = [_shape(session, word) for word in words]
         known = [shape for shape in given if shape is not None]
-        shapes = tuple(known) if len(known) == len(given) else None
+        shapes = tuple(known) if len(known) == len(graph.inputs) else None
     try:
         shaped = infer(graph, shapes=shapes)
     except ShapeError:
@@ -96,6 +158,7 @@ def _described(session: ReplSession, graph: Graph, words: list[str] | None) -> l
 
 def _shape(session: ReplSession, word: str) -> tuple[int, ...] | None:
     """The shape of an array that a word names or spells; None for one in a file."""
+    from ilang.icli.filled import filled_shape, is_filled
     from ilang.icli.literal import looks_literal, parse_literal, split_dtype
     from ilang.icli.shapes import parse_shape
 
@@ -105,19 +168,75 @@ def _shape(session: ReplSession, word: str) -> tuple[int, ...] | None:
     rest = split_dtype(word)[1]
     if rest.startswith("rand:"):
         return parse_shape(rest[len("rand:") :])
+    if is_filled(rest):
+        return filled_shape(rest)
     return parse_literal(rest).shape if looks_literal(rest) else None
 
 
-def _mistake(session: ReplSession, line: str, error: Error) -> list[str]:
-    """The first line of an error, and the text with the place of the mistake; or what a definition waits for."""
+def _mistake(session: ReplSession, code: str, whole: str, error: Error) -> list[str]:
+    """The lines on what a text lacks, or else on an error: its first line, its place in the text, the help.
+
+    ``code`` is the text as it is typed, ``whole`` with everything closed that it leaves open.
+    """
     from ilang.icli.advice import advised
     from ilang.icli.waiting import is_applied, waiting_definition
 
-    head = DEFINES.match(line) or BINDS.match(line)
-    if head is not None and not is_applied(session, line):
-        waits = waiting_definition(session, head.group(1), line, error)
+    lacks = _lacks(session, code, whole, error)
+    if lacks is not None:
+        return lacks
+    head = DEFINES.match(whole) or BINDS.match(whole)
+    if head is not None and not is_applied(session, whole):
+        waits = waiting_definition(session, head.group(1), whole, error)
         if waits is not None:
             return [waits.says(head.group(1))]
-    header, *rest = plain(advised(session, line, error)).split("\n")
+    header, *rest = plain(advised(session, whole, error)).split("\n")
     matches = [match[1] for each in rest if (match := EXCERPT.fullmatch(each)) and match[1]]
-    return [header, *matches[:2]]
+    return [header, *matches[:2], *(each for each in rest[-1:] if each.startswith("help: "))]
+
+
+def _lacks(session: ReplSession, code: str, whole: str, error: Error) -> list[str] | None:
+    """The lines on a text that more typing may mend; None for one that is wrong whatever follows."""
+    if error.span is None or error.code in NEVER:
+        return None
+    blanks = code[len(code.rstrip()) :]
+    code = code.strip()
+    start, end = _place(error.span, whole)
+    rest = code[start:] + blanks
+    if error.code in LACKING and re.fullmatch(LACKING[error.code], rest, re.DOTALL):
+        return [error.message]
+    if error.code == "E0401" and error.span.text() == rest:
+        offered = [each for each in completions(session, rest) if each != rest]
+        return ["  ".join(offered[:MOST_WORDS])] if offered else []
+    if NAMES.fullmatch(code) and error.code in ("E0401", "E0105"):
+        return []
+    binds = BINDS.match(code)
+    computed = COMPUTED.fullmatch(code if binds is None else binds[2])
+    if computed is not None and computed[1] in session.arrays:
+        return []
+    may_be_head = error.code == "E0401" or "[" in code
+    if may_be_head and HEAD.fullmatch(whole) and _is_head(session, code, whole):
+        return ["expected `=` and a program"]
+    is_word = not blanks and not code.endswith(CLOSERS)
+    if not error.code.startswith(GROWING) or (end if is_word else start) < len(code):
+        return None
+    if error.code.startswith(UNTOLD) or len(whole) < start:
+        return []
+    lacks = error.message.partition(" before ")[0].rstrip(",")
+    return [lacks, f"help: {error.help}"] if error.help else [lacks]
+
+
+def _place(span: Span, whole: str) -> tuple[int, int]:
+    """The place of a span in a whole line: its source is that, or a part, or that and what follows."""
+    source = span.source.text
+    at = len(whole) - len(source) if whole.endswith(source) else max(0, whole.find(source))
+    return at + span.start, at + span.end
+
+
+def _is_head(session: ReplSession, code: str, whole: str) -> bool:
+    """Whether a text may become the head of a definition: names of inputs, perhaps with their axes."""
+    try:
+        session.with_texts({"_": f"{whole} = I"})
+    except Error as error:
+        is_open = error.span is not None and len(code) <= error.span.start
+        return error.code not in ("E0407", "E0408") or is_open
+    return True

@@ -333,7 +333,9 @@ class ReplSession:
 
     def is_array(self, word: str) -> bool:
         """Whether a word is a bound array or spells one; ``0j~j`` begins like a number, and is a program."""
-        return word in self.arrays or (is_array(word) and not ("~" in word and looks_literal(word)))
+        if word in self.arrays or word.partition("(")[0] in self.texts:
+            return word in self.arrays
+        return is_array(word) and not ("~" in word and looks_literal(word))
 
     def values(self, dtypes: Sequence[str | None], words: Sequence[str]) -> list[Array]:
         """The arrays that words name or spell, given the element types that the program writes."""

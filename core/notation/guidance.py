@@ -151,8 +151,8 @@ MOVES = {
         ("where", "if"), f"it is written `{_KERNEL.format('c, x, y -> where(c, x, y)')}`"
     ),
     "reduce": "a reduction names what it folds with and what it keeps: `+ij~i`",
-    "zeros": "a constant is a number, such as `0`; an array is data: `i run PROGRAM rand:2x3`",
-    "ones": "a constant is a number, such as `1`; an array is data: `i run PROGRAM rand:2x3`",
+    "zeros": "a constant is a number, such as `0`; `zeros(2, 3)` is an array, which stands after a program",
+    "ones": "a constant is a number, such as `1`; `ones(2, 3)` is an array, which stands after a program",
     **{name: f"it is written `{_KERNEL.format(f'x -> {name}(x)')}`" for name in ("sin", "cos")},
     **{
         name: f'it is written `einx.{name}("... [c]")`, along the last axis'

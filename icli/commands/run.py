@@ -200,8 +200,9 @@ COMMAND = Command(
     "TEXT is a program, FILE a file of definitions. `-` is standard input: the program, or one array as npy,"
     " CSV or JSON.\n\n"
     "ARRAY is x.npy, x.npz:name, x.csv, x.json, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: random"
-    " numbers in [0,1), the same every time. Literals, CSV, JSON and random numbers have the type that the"
-    " program writes, else f32; i64:[1,2] and f64:rand:8 give the type. x=x.npy is the array of the input x.\n\n"
+    " numbers in [0,1), the same every time; zeros(2,3), ones(4), full(2,3,0.5), eye(3), arange(10) and"
+    " linspace(0,1,5) are those of NumPy. All but .npy and .npz have the type that the program writes, else f32;"
+    " i64:[1,2] and f64:rand:8 give the type. x=x.npy is the array of the input x.\n\n"
     "\b\nExamples:\n  i run '+ij~i' '[[1,2],[3,4]]'\n  i run model.i x.npy y.npy -o out.npy\n"
     "  i run attention.i k=k.npy v=v.npy q=q.npy\n  cat x.csv | i run '+ij~i' - --csv",
 )  # fmt: skip

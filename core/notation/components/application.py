@@ -133,7 +133,7 @@ def read_argument(reader: Reader, scope: BodyNames, *, only: bool = False) -> sy
     waiting: list[_Open] = []
     while True:
         reader.skip()
-        if begins_application(reader, scope.definitions) >= 0:
+        if begins_application(reader, scope.definitions) >= 0 and _spelled(reader, scope) is None:
             waiting.append(_opened(reader, scope, len(waiting)))
             if reader.skip() != ")":
                 continue
@@ -172,11 +172,16 @@ def _closed(reader: Reader, application: _Open) -> syntax.Application:
     return syntax.Application(application.component, arguments, reader.span(application.start))
 
 
+def _spelled(reader: Reader, scope: BodyNames) -> str | None:
+    """The name of the argument at the cursor, where it is one that the scope knows by its spelling."""
+    return scope.spelled(reader.text[reader.pos : _past_argument(reader)].rstrip(BLANKS))
+
+
 def _leaf(reader: Reader, scope: BodyNames, inside: bool) -> syntax.Argument:
     """An argument that is no application; ``inside`` parentheses others may follow it."""
     c = reader.peek()
     stop = _past_argument(reader)
-    name = scope.spelled(reader.text[reader.pos : stop].rstrip(BLANKS))
+    name = _spelled(reader, scope)
     if name is not None:
         return scope.read(name, reader.take(stop))
     if matches_form(reader):

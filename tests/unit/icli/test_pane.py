@@ -37,7 +37,15 @@ def session() -> ReplSession:
         ("   # nothing", []),
         (":loops", []),
         ("?sums", []),
-        ("x = rand:3", []),
+        ("x = rand:3", ["3"]),
+        ("x = rand:3x", []),
+        ("y = [[1,2],[3,4", ["2×2"]),
+        (
+            "(+ij~i & >ij~i",
+            ["out0[i] = Σ_j in0[i,j]", "out1[i] = max_j in0[i,j]", "(in0[2,3]) -> ([2], [2])"],
+        ),
+        ('einx.sum("a [b', ["out[a] = Σ_b in0[a,b]", "(in0[2,3]) -> [2]"]),
+        ("ij*ij~ij x", ["out[i,j] = in0[i,j]·in1[i,j]", "(in0[i,j], in1[i,j]) -> [i,j]"]),
         ("x = [[1,2],[3,4]]\n+ij~i x", ["out[i] = Σ_j in0[i,j]", "(in0[2,3]) -> [2]"]),
         ("op f(y) =\n  y + 1", ["op f(y)"]),
         ("# nothing\n", []),
@@ -49,10 +57,68 @@ def test_meanings(text: str, lines: list[str], session: ReplSession) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("+", "expected a pattern"),
+        ("+ij", "expected `~` and an output"),
+        ("+ij~", "expected an output pattern (`.` for a scalar)"),
+        ("+ij~i >>", "expected a component after `>>`"),
+        (
+            "ik*kj~ij",
+            "axis k is missing from the output, and `*` between two inputs keeps every axis",
+        ),
+        ("+ij~i | j:4 | ij'", "the order lacks loop j"),
+        ("soft", "softmax"),
+        ("x >> su", "sums  sum"),
+        ("nothing", None),
+        ("y, z", None),
+        ("x *", None),
+        ("x.s", None),
+        ("y = data.np", None),
+        ("y = [1, ", None),
+        ("op", "op f(x) = ...   a tensor function"),
+        ("cd step", "cd f(x, y) { ... }   a routine"),
+        ("cd step(x", "expected `{` and the statements of `step`"),
+        ("cd step(x) { loss ", "this statement does nothing"),
+        ("op f(y) = ", None),
+        ("mean(x[m", "expected `=` and a program"),
+        ("mean(x[m,", "expected `=` and a program"),
+        ("f(y)", "expected `=` and a program"),
+        ("sums(", "`sums` takes 1 input, and no values are given"),
+        ("I", "nothing says what rank in0 has"),
+        ("sum", 'sum = einx.sum("[...]")   of `std`; apply it: `sum rand:2x3`'),
+    ],
+)
+def test_what_is_typed_further_is_no_mistake(
+    text: str, first: str | None, session: ReplSession
+) -> None:
+    session.forget("x" if text in ("I", "sum") else "")
+    assert next(iter(pane(session, text)), None) == first
+
+
+LINES = (
+    "ik*kj~ijk >> +ijk~ij x x", "y = (I & +ij~i) >> ij/i~ij", "f(x[m,n]) = +ij~i >> (I | 3) >> i/.~i",
+    'op net(x) = tanh("w" * x + "b" 2)', "cd step(x, t) { loss = x + t; p =- 0.1 *. p.grad }",
+    'einsum("ij,jk->ik") x x', 'einx.mean("a [b]", b=3) x', "y, z = (+ij~i & >ij~i) x", "x = [[1,2],[3,4]]",
+    'elementwise("f: x -> sin(x)") x', "+ij~i | j:4 | ij'j x", "y = softmax(sums(x))", "y = x.npy",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_no_beginning_of_a_right_line_is_a_mistake(line: str, session: ReplSession) -> None:
+    for end in range(len(line)):
+        assert not pane(session, line[:end])[:1] or "error[" not in pane(session, line[:end])[0]
+
+
+@pytest.mark.parametrize(
     ("text", "code", "place"),
     [
-        ("ik*kj~ij", "E0202", " ^"),
-        ("+ij~", "E0103", "    ^"),
+        ("ik*kj~ij x", "E0202", " ^"),
+        ("+ij~ >> ij~i", "E0103", "     ^^"),
+        ("softmx x", "E0401", "^^^^^^"),
+        ("ij;", "E0102", "  ^"),
+        ("cd f(x, t) { y = x }", "E0422", "        ^ named here"),
+        ("sums(x, x)", "E0420", "^^^^^^^^^^"),
         ("+i~. x", "E0503", " ^ reads rank 1"),
         ("x * 2", "E0821", None),
         ("y = +ij~k", "E0201", "    ^"),
