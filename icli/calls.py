@@ -25,9 +25,9 @@ from ilang.icli.definitions import (
     all_functions,
     head_of,
     heads_of,
-    named_results,
 )
 from ilang.icli.lines import CALLS, split_words
+from ilang.icli.programs import named_results
 from ilang.icli.staged import DefinitionAtShapes
 
 if TYPE_CHECKING:
@@ -115,12 +115,10 @@ class Calls:
         from ilang.core.notation.files.module import parse_module
 
         words = [word for word in dict.fromkeys(WORD.findall(code)) if word in arrays]
-        heads = [each.head for each in self.module.functions]
-        heads += [each.head for each in self.module.routines]
         taken = {*arrays, *self.heads, *(each.name for each in self.module.definitions)}
-        for head in heads:
-            taken |= {each.name for each in head.tensors}
-            taken |= {each.name for each in head.configuration or ()}
+        for each in self.module.functions_and_routines():
+            taken |= {tensor.name for tensor in each.head.tensors}
+            taken |= {value.name for value in each.head.configuration or ()}
         name = "out"
         while name in taken:
             name += "_"
@@ -165,7 +163,7 @@ class Calls:
             remarks.append(f"{counted(new, 'parameter')} with random values")
         if not session.outputs:
             remarks.append(NOTHING_RETURNED)
-        return named_results(session, answer), (*remarks, *notes)
+        return named_results(session.outputs, answer), (*remarks, *notes)
 
     def _batches(self, call: RunRequest, arrays: Sequence[Array]) -> list[str]:
         """Lines that say which axes of arrays are batches, each line once."""
@@ -218,8 +216,7 @@ def texts_of(module: Module) -> dict[str, str]:
     uses = [line.strip() for line in whole.splitlines() if re.match(r"\s*use[ \t]+[A-Za-z_]", line)]
     texts = {" ".join(line.split()): line for line in uses}
     parts = [(d.span, d.name) for d in module.definitions]
-    parts += [(each.span, each.head.name) for each in module.functions]
-    parts += [(each.span, each.head.name) for each in module.routines]
+    parts += [(each.span, each.head.name) for each in module.functions_and_routines()]
     in_source = [(span, name) for span, name in parts if span.source.name == module.source.name]
     return texts | {
         name: span.text() for span, name in sorted(in_source, key=lambda each: each[0].start)

@@ -70,6 +70,11 @@ class Option(click.Option):
         super().__init__(names, metavar=metavar, count=is_flag, **attributes)
         self.help = says  # click passes a help that it is given through `inspect`, which takes long to import
 
+    @classmethod
+    def of_definition(cls, says: str, many: bool = False) -> Option:
+        """The option that names the definition that a command works on."""
+        return cls(("--def",), "NAME", says, "definition", many=many)
+
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """The values of the option, as written, or how often it is there, if it is a flag.
 
@@ -190,6 +195,7 @@ COLOR = Option(
     ("auto", "always", "never"),
     many=True,
 )
+
 JSON = Option(("--json",), None, "Print the result, or the error, as one JSON object")
 CONFIG = Option(
     ("--config",), "NAME=NUMBER", "Set a value after the `;` of an `op` or `cd`: lr=0.1", many=True

@@ -14,8 +14,6 @@ from ilang.icli.programs import several
 
 if TYPE_CHECKING:
     from ilang.codegen.session.function import Config, Function
-    from ilang.codegen.session.session import Session
-    from ilang.codegen.system.npy import Array
     from ilang.codegen.system.outputs import InputFile
     from ilang.core.build.program import Given
     from ilang.core.build.tensor import Rows
@@ -60,19 +58,12 @@ def all_functions(module: Module, names: Sequence[str]) -> list[Function]:
 
 def heads_of(module: Module) -> dict[str, Head]:
     """The heads of the tensor functions and the routines of a file, those of libraries aside, by name."""
-    heads = [each.head for each in module.functions] + [each.head for each in module.routines]
-    file = module.source.name
-    return {each.name: each for each in heads if each.span.source.name == file}
+    heads = (each.head for each in module.functions_and_routines())
+    return {each.name: each for each in heads if each.span.source.name == module.source.name}
 
 
 NOTHING_RETURNED = "nothing is returned, so nothing is shown: end the routine with `return`, for example `return loss`"
 """The note on a routine that has run and has no result."""
-
-
-def named_results(session: Session, answer: object) -> list[tuple[str, Array]]:
-    """The results of a run of a session, each with its name."""
-    answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
-    return list(zip(session.outputs, answers, strict=True))
 
 
 def used_in(module: Module) -> set[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
-from ilang.icli.commands import COMMANDS
+from ilang.icli.commands import COMMANDS, command_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,15 +23,14 @@ class Commands(click.Group):
         """A command by name; its module is imported."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).COMMAND
+        command: click.Command = command_of(cmd_name)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names that begin with what is typed; after a dash, the options of ``i`` itself. No command is imported."""
         from click.shell_completion import CompletionItem
 
-        rows = {name: says for name, (_, says) in COMMANDS.items()}
-        rows["help"] = "Show the page of a command"
+        rows = {**COMMANDS, "help": "Show the page of a command"}
         if incomplete.startswith("-"):
             rows = {"--help": "Show the page of all commands", "--version": "Show the version"}
         return [

@@ -122,7 +122,7 @@ def _is_long(text: str) -> bool:
 
 def overview() -> str:
     """The page of ``i --help``."""
-    rows = "".join(f"  {name:<12}{summary}\n" for name, (_, summary) in COMMANDS.items())
+    rows = "".join(f"  {name:<12}{summary}\n" for name, summary in COMMANDS.items())
     return (
         "Array programs, compiled to C or CUDA.\n\n"
         "Usage: i COMMAND ...\n\n"

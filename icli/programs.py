@@ -17,6 +17,7 @@ from ilang.core.record import record
 
 if TYPE_CHECKING:
     from ilang.codegen.components.component import Component
+    from ilang.codegen.system.npy import Array
     from ilang.core.passes.syntax_to_graph import Definitions
 
 DEFINES = r"\s*(op|cd|use)[ \t]+[A-Za-z_]|\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])"
@@ -191,6 +192,12 @@ def one_subject(program: Tree | Module, name: str | None) -> Subject:
     if asked is None or len(asked) == 1:
         return subjects(program, given)[0]
     raise several([definition.name for definition in asked])
+
+
+def named_results(names: Sequence[str], answer: object) -> list[tuple[str, Array]]:
+    """The results of a call, each with its name."""
+    answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
+    return list(zip(names, answers, strict=True))
 
 
 def several(names: Sequence[str]) -> CommandError:

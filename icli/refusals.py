@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.suggestion import did_you_mean, nearest
-from ilang.icli.commands import COMMANDS
+from ilang.icli.commands import COMMANDS, command_of
 
 EXAMPLES = {
     "explain": "'+ij~i'",
@@ -77,8 +76,8 @@ def _commands_with(option: str) -> list[str]:
     """The commands that have an option."""
     return [
         command
-        for command, (module, _) in COMMANDS.items()
-        if any(option in each.opts for each in import_module(module).COMMAND.params)
+        for command in COMMANDS
+        if any(option in each.opts for each in command_of(command).params)
     ]
 
 

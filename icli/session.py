@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import (
     CommandError,
@@ -48,7 +48,7 @@ from ilang.icli.lines import (
     split_words,
 )
 from ilang.icli.literal import is_array, looks_literal
-from ilang.icli.programs import Subject, defined, expressed
+from ilang.icli.programs import Subject, defined, expressed, named_results
 from ilang.icli.replies import Reply
 from ilang.icli.staged import (
     ComponentAtShapes,
@@ -350,11 +350,9 @@ class ReplSession:
     def apply(self, subject: Subject, words: Sequence[str]) -> list[tuple[str, Array]]:
         """Run a component on arrays; its outputs by name."""
         arrays = self.values(subject.written_dtypes(), words)
-        answer: Any = subject.component()(*arrays, threads="auto")
-        answers = answer if isinstance(answer, tuple) else (answer,)
+        answer = subject.component()(*arrays, threads="auto")
         self.last = ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
-        names = subject.graph.output_names(subject.graph.outputs)
-        return list(zip(names, answers, strict=True))
+        return named_results(subject.graph.output_names(subject.graph.outputs), answer)
 
     def called(self, call: RunRequest) -> tuple[Results, tuple[str | Note, ...]]:
         """Run a tensor function or a routine: what it gives by name, and remarks."""

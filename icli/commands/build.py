@@ -212,13 +212,7 @@ COMMAND = Command(
     (
         Option(("--target",), "TARGET", "The language to write", tuple(MACHINES)),
         Option(("-o",), "DIR", "The folder to write to; default: out", "folder"),
-        Option(
-            ("--def",),
-            "NAME",
-            "Build this definition; repeat for several",
-            "definition",
-            many=True,
-        ),
+        Option.of_definition("Build this definition; repeat for several", many=True),
         SHAPE,
         Option(
             ("--prefix",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from ilang.codegen.project.emulation import CudaCheck
     from ilang.codegen.session.function import Function
     from ilang.core.build.program import Given
-    from ilang.core.passes.syntax_to_graph import Definitions
 
 Checked = tuple[str, "dict[str, ScheduleCheck | CudaCheck]", dict[str, object]]
 """A definition in one line, the checks of its schedule and its CUDA, and its inputs and outputs as data."""
+Check = tuple[str | None, int, bool, Callable[[], Checked]]
+"""A definition to check, or the program itself: its name, its expressions, whether it is part of others, the check."""
 Shapes = Mapping[str, str]
 """Shapes by the names of inputs."""
 
@@ -88,16 +89,17 @@ def _program(
     functions = _functions(program, request, shapes)
     answers: list[dict[str, object]] = []
     refused: list[Error] = []
-    all_checks = (*_checks(program, request.one("--target") or "c", shapes, name), *functions)
-    for check in [each for each in all_checks if name in (None, each.name)]:
+    components = _components(program, request.one("--target") or "c", shapes, name)
+    all_checks = (*_affordable(components), *_affordable(functions))
+    for title, work in [each for each in all_checks if name in (None, each[0])]:
         try:
-            line, checks, ends = check()
+            line, checks, ends = work()
         except Error as error:
-            answers.append({"name": check.name, "error": as_object(error)})
+            answers.append({"name": title, "error": as_object(error)})
             refused.append(error)
         else:
             report = {kind: vars(each) for kind, each in checks.items()}
-            answers.append({"name": check.name or UNNAMED, "takes": line, **ends, **report})
+            answers.append({"name": title or UNNAMED, "takes": line, **ends, **report})
             if not screen.json:
                 words = (line, *(each.says for each in checks.values()))
                 screen.write(f"{before}{'   '.join(words)}\n")
@@ -133,12 +135,29 @@ def _outermost(program: Module, name: str | None) -> list[str]:
     return [each for each in heads_of(program) if name in (None, each) and each not in used]
 
 
-def _functions(program: Tree | Module, request: Request, shapes: Shapes) -> list[_Check]:
+def _affordable(checks: Iterable[Check]) -> Iterator[tuple[str | None, Callable[[], Checked]]]:
+    """Checks by name; those of parts of others are left out once these have too many expressions together."""
+    from ilang.core.limits import MOST_LEAVES
+
+    left = MOST_OF_PARTS
+    for name, count, is_part, work in checks:
+        if is_part and left < count <= MOST_LEAVES:
+            line = f"{name} of {count:,} expressions: checked in what uses it"
+            yield name, partial(_left_out, line)
+        else:
+            left -= count if is_part and count <= left else 0
+            yield name, work
+
+
+def _left_out(line: str) -> Checked:
+    return line, {}, {}
+
+
+def _functions(program: Tree | Module, request: Request, shapes: Shapes) -> list[Check]:
     """The tensor functions and the routines of a file; shapes are those of what nothing else in it uses."""
     if not isinstance(program, Module):
         return []
     from ilang.core.build.counting import least_expressions
-    from ilang.core.limits import MOST_LEAVES
 
     heads, outermost = heads_of(program), _outermost(program, request.one("--def"))
     config = config_of(request.all("--config"), list(heads.values()))
@@ -148,74 +167,42 @@ def _functions(program: Tree | Module, request: Request, shapes: Shapes) -> list
     for name, text in known.items():
         rows_given(name, text)
     counts = least_expressions(program.functions, program.routines)
-    left = MOST_OF_PARTS
 
     def work(function: Function) -> Checked:
         given = given_to(function, known) if function.name in outermost else {}
         ends = _ends_of(function, given, config) if request.has("--json") else {}
         return checked_line(function, given, config), {}, ends
 
-    checks = []
-    for function in functions:
-        count = counts[function.name]
-        is_part = function.name not in outermost
-        if is_part and left < count <= MOST_LEAVES:
-            checks.append(_Check(function.name, partial(_left_out, function.name, count)))
-            continue
-        left -= count if is_part and count <= left else 0
-        checks.append(_Check(function.name, partial(work, function)))
-    return checks
+    names = [each.name for each in functions]
+    return [
+        (name, counts[name], name not in outermost, partial(work, function))
+        for name, function in zip(names, functions, strict=True)
+    ]
 
 
-class _Check:
-    """One definition of a program to check, or the program itself."""
-
-    def __init__(self, name: str | None, work: Callable[[], Checked]) -> None:
-        self.name = name
-        self.work = work
-
-    def __call__(self) -> Checked:
-        """The line on the definition, and its checks."""
-        return self.work()
-
-
-def _checks(
+def _components(
     program: Tree | Module, target: str, shapes: Shapes, chosen_name: str | None
-) -> Iterator[_Check]:
-    """The definitions to check, in the order written; shapes are those of the chosen one, or of all exported ones."""
+) -> Iterator[Check]:
+    """The components to check, in the order written; shapes are those of the chosen one, or of all exported ones."""
     if not isinstance(program, Module):
-        yield _Check(None, lambda: _checked(expressed(program).graph, False, target, shapes))
+        yield None, 0, False, lambda: _checked(expressed(program).graph, False, target, shapes)
         return
-    from ilang.core.limits import MOST_LEAVES
     from ilang.core.notation.files.module import exports
     from ilang.core.pipeline import definitions_of
 
     definitions = definitions_of(program)
     exported = {definition.name for definition in exports(program)} | {chosen_name}
-    left = MOST_OF_PARTS
     file = program.source.name  # what comes from a library is checked in what uses it
+
+    def work(name: str, is_part: bool) -> Checked:
+        graph = defined(program, name, definitions).graph
+        return _checked(graph, is_part, target, {} if is_part else shapes)
+
     for name, definition in definitions.items():
-        if definition.span.source.name != file:
-            continue
-        count = definitions.leaves(definition.body)
-        is_part = name not in exported
-        if is_part and left < count <= MOST_LEAVES:
-            yield _Check(name, partial(_left_out, name, count))
-            continue
-        left -= count if is_part and count <= left else 0
-        given = {} if is_part else shapes
-        work = partial(_checked, is_part=is_part, target=target, shapes=given)
-        yield _Check(name, partial(_definition, program, name, definitions, work))
-
-
-def _left_out(name: str, count: int) -> Checked:
-    return f"{name} of {count:,} expressions: checked in what uses it", {}, {}
-
-
-def _definition(
-    module: Module, name: str, definitions: Definitions, work: Callable[[Graph], Checked]
-) -> Checked:
-    return work(defined(module, name, definitions).graph)
+        if definition.span.source.name == file:
+            is_part = name not in exported
+            count = definitions.leaves(definition.body)
+            yield name, count, is_part, partial(work, name, is_part)
 
 
 def _checked(graph: Graph, is_part: bool, target: str, shapes: Shapes) -> Checked:
@@ -296,7 +283,7 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "TEXT|FILE|FOLDER|-...", "program", required=True, nargs=-1),),
     (
-        Option(("--def",), "NAME", "Check this definition of a file alone", "definition"),
+        Option.of_definition("Check this definition of a file alone"),
         JSON,
         Option(("--target",), "TARGET", "cuda: also run the CUDA on an emulated GPU, and find races",
                ("c", "cuda")),

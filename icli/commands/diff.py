@@ -214,7 +214,7 @@ COMMAND = Command(
         CommandOperand("other", "B", "program", required=False),
     ),
     (
-        Option(("--def",), "NAME", "Compare this definition of both files", "definition"),
+        Option.of_definition("Compare this definition of both files"),
         SHAPE,
         CONFIG,
         Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),

@@ -186,11 +186,8 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "TEXT|FILE|CODE|SIGN|WORD|-", "program or code"),),
     (
-        Option(
-            ("--def",),
-            "NAME",
-            "Explain this definition; default: those that no other definition uses",
-            "definition",
+        Option.of_definition(
+            "Explain this definition; default: those that no other definition uses"
         ),
         SHAPE,
         CONFIG,

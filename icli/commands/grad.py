@@ -91,11 +91,8 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
-        Option(
-            ("--def",),
-            "NAME",
-            "Differentiate this definition; default: those that no other definition uses",
-            "definition",
+        Option.of_definition(
+            "Differentiate this definition; default: those that no other definition uses"
         ),
         SHAPE,
         Option(

@@ -114,12 +114,7 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
-        Option(
-            ("--def",),
-            "NAME",
-            "Show this definition; default: those that no other definition uses",
-            "definition",
-        ),
+        Option.of_definition("Show this definition; default: those that no other definition uses"),
         SHAPE,
         CONFIG,
         Option(("--target",), "TARGET", "The machine whose kernels are shown", tuple(MACHINES)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error, counted
 from ilang.icli import definitions
@@ -22,7 +22,7 @@ from ilang.icli.command import (
     target_of,
     threads_of,
 )
-from ilang.icli.programs import Subject, one_subject, open_program
+from ilang.icli.programs import Subject, named_results, one_subject, open_program
 from ilang.icli.screen import Screen
 
 if TYPE_CHECKING:
@@ -103,9 +103,8 @@ def _component(
     form_of(request, len(graph.outputs))
     inputs = graph.input_names()
     arrays = arrays_of(subject.written_dtypes(), in_order(inputs, operands))
-    answer: Any = subject.component()(*arrays, target=target, threads=threads)
-    answers = answer if isinstance(answer, tuple) else (answer,)
-    return list(zip(graph.output_names(graph.outputs), answers, strict=True))
+    answer = subject.component()(*arrays, target=target, threads=threads)
+    return named_results(graph.output_names(graph.outputs), answer)
 
 
 def _function(
@@ -141,7 +140,7 @@ def _function(
         screen.note(
             f"{count} of {function.name} with random values: --load FILE takes trained ones"
         )
-    return definitions.named_results(session, session(*arrays))
+    return named_results(session.outputs, session(*arrays))
 
 
 def _refuse_settings(request: Request) -> None:
@@ -181,8 +180,7 @@ COMMAND = Command(
         CommandOperand("arrays", "[ARRAY...]", "array", required=False, nargs=-1),
     ),
     (
-        Option(("--def",), "NAME", "Run this definition of the file; default: the one that no other definition uses",
-               "definition"),
+        Option.of_definition("Run this definition of the file; default: the one that no other definition uses"),
         SHAPE,
         CONFIG,
         Option(("--load",), "FILE", "Read parameters and state from a checkpoint of i train or s.save", "array"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error, as_object, gathered, visible
 from ilang.icli.command import (
@@ -123,8 +123,8 @@ def _runner(module: Module, name: str | None, target: str) -> Callable[[Example]
 
     Raises: CommandError E0808, E0818.
     """
-    from ilang.icli.definitions import functions_of, head_of, named_results, one_function
-    from ilang.icli.programs import one_subject
+    from ilang.icli.definitions import functions_of, head_of, one_function
+    from ilang.icli.programs import named_results, one_subject
 
     functions = functions_of(module, name)
     if functions:
@@ -137,7 +137,7 @@ def _runner(module: Module, name: str | None, target: str) -> Callable[[Example]
             )
             session = function.session({}, {}, target=target)
             session.fit(*arrays)
-            return named_results(session, session(*arrays))
+            return named_results(session.outputs, session(*arrays))
 
         return call
     subject = one_subject(module, name)
@@ -145,9 +145,8 @@ def _runner(module: Module, name: str | None, target: str) -> Callable[[Example]
     inputs = graph.input_names()
 
     def apply(example: Example) -> Results:
-        answer: Any = component(*example.arrays(inputs, subject.written_dtypes()), target=target)
-        answers = answer if isinstance(answer, tuple) else (answer,)
-        return list(zip(graph.output_names(graph.outputs), answers, strict=True))
+        arrays = example.arrays(inputs, subject.written_dtypes())
+        return named_results(graph.output_names(graph.outputs), component(*arrays, target=target))
 
     return apply
 
@@ -159,7 +158,7 @@ COMMAND = Command(
     (CommandOperand("program", "FILE|FOLDER...", "program", required=True, nargs=-1),),
     (
         JSON,
-        Option(("--def",), "NAME", "Run this definition of the files", "definition"),
+        Option.of_definition("Run this definition of the files"),
         Option(("--update",), None, "Write results that differ into the files"),
         TARGET,
         EMULATE,

@@ -14,12 +14,15 @@ from ilang.core.ir.syntax import Module
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.command import (
     CONFIG,
+    EMULATE,
+    TARGET,
     THREADS,
     Command,
     CommandOperand,
     Option,
     Request,
     seed_of,
+    target_of,
     threads_of,
     whole_number,
 )
@@ -249,12 +252,7 @@ class _Settings:
         self.curve = request.one("--curve")
         self.shuffle = not request.has("--no-shuffle")
         self.debug = request.has("--debug-nan")
-        self.target = request.one("--target") or "c"
-        if request.has("--emulate"):
-            if self.target != "cuda":
-                message = f"--emulate is for CUDA, not for {self.target}"
-                raise CommandError("E0822", message, help="--target cuda --emulate")
-            self.target = "cuda-emulated"
+        self.target = target_of(request)
 
 
 def _head(module: Module, name: str | None) -> Head:
@@ -418,7 +416,7 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "FILE", "program"),),
     (
-        Option(("--def",), "NAME", "The routine to run; default: the one that no other routine calls", "definition"),
+        Option.of_definition("The routine to run; default: the one that no other routine calls"),
         Option(("--data",), "DATA", "x=a.npy,y=b.npy, or a .npz with an array for each input", "array"),
         Option(("--epochs",), "N", "How many times to go through the data; default: 1"),
         Option(("--batch",), "N", "Examples in each step; default: 32"),
@@ -435,8 +433,8 @@ COMMAND = Command(
         Option(("--debug-nan",), None, "When the loss becomes inf or nan, find the expression that caused it; slower"),
         THREADS,
         Option(("--ranks",), "N", "How many processes share each batch, through MPI; default: 1"),
-        Option(("--target",), "TARGET", "Where to run; numpy is the slow reference", ("c", "numpy", "cuda")),
-        Option(("--emulate",), None, "With --target cuda: emulate the GPU on the CPU, slowly"),
+        TARGET,
+        EMULATE,
     ),
     "Axis 0 of every array is the batch. Ctrl-C saves a checkpoint, and --resume continues from it.",
 )  # fmt: skip

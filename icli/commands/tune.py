@@ -248,7 +248,7 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
-        Option(("--def",), "NAME", "Tune this definition of a file", "definition"),
+        Option.of_definition("Tune this definition of a file"),
         SHAPE,
         Option(("--target",), "TARGET", "The machine to tune for", tuple(MACHINES)),
         EMULATE,

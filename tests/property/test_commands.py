@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from ilang.icli.command import Option
-from ilang.icli.commands import COMMANDS
+from ilang.icli.commands import COMMANDS, command_of
 from tests.property.commands import EVERYWHERE, OPTIONS, SAMPLES, chosen, failed
 
 
@@ -33,8 +32,6 @@ def test_every_option_is_tried() -> None:
 def test_every_option_is_in_the_table() -> None:
     there = {
         name: {each.opts[-1] for each in command.params if isinstance(each, Option)}
-        for name, command in (
-            (name, import_module(place).COMMAND) for name, (place, _) in COMMANDS.items()
-        )
+        for name, command in ((name, command_of(name)) for name in COMMANDS)
     }
     assert there == {name: {*options, *EVERYWHERE} for name, options in OPTIONS.items()}
