@@ -10,14 +10,16 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, Error, ModuleError
+from ilang.core.diagnostic import CommandError, DataError, Error, ModuleError, ShapeError
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
+from ilang.icli.array_functions import MismatchError
 from ilang.icli.arrays import arrays_of, not_an_array
-from ilang.icli.filled import call_of
+from ilang.icli.filled import call_of, range_of
 from ilang.icli.foreign import UnknownNameError, spelled, value_names
 from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
+from ilang.icli.respelling import as_python, assignment, colon_command, tensor_function
 
 if TYPE_CHECKING:
     from ilang.icli.session import ReplSession
@@ -25,9 +27,21 @@ if TYPE_CHECKING:
 FAMILIES = ("E01", "E02", "E04", "E072")
 """Errors that a line may give only because it is in another spelling."""
 
-STATEMENT = re.compile(
-    r"\s*(?:import|from|for|while|def|class|with|return|del|if|elif|else)\b[ :](?!.*~)"
-)
+STATEMENTS = {
+    "import using": "nothing is imported: names such as `softmax` and arrays such as `zeros(2,3)` are there",
+    "from": "nothing is imported: `softmax x`, `use nn` in a file",
+    "for while": "loops are written by indices: `+ij~i` sums over j for each i",
+    "if elif else": 'elements are chosen by `elementwise("f: c, x, y -> where(c, x, y)")`',
+    "def return function": "a tensor function is `op f(x) = x + 1`, a component `f(x[m,n]) = +ij~i`",
+    "class with try assert": "`:help` lists what can be typed",
+    "del": "`:drop x` forgets a name",
+}
+"""Words that begin statements of other languages, and what there is for them."""
+STATEMENT = re.compile(rf"\s*({'|'.join(STATEMENTS).replace(' ', '|')})\b[ :](?!.*~)")
+UPDATE = re.compile(r".*\.grad\b.*|.*\bbackprop\(.*|.*\bbackward\(.*")
+"""Statements of routines."""
+ROUTINE = "a routine has it: `cd step(x, t) { loss = ...; backprop(loss); p =- 0.1 *. p.grad; return loss }`"
+ELSEWHERE = "is spelled as in another language; here"
 MODULES = ("np", "numpy", "torch")
 """Names that are no arrays in an expression of Python."""
 MOST_NAMES = 8
@@ -38,33 +52,131 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
     """The error to show for a line without comments that gave ``error``."""
     if not error.code.startswith(FAMILIES):
         return error
+    for rule in (_as_function, _as_assignment, _in_another_language, _of_names, _as_statement):
+        better = rule(session, line, error)
+        if better is not None:
+            return better
+    value = _value(line)[1].strip()
+    if error.help == DEFINITION_HELP:
+        return _renewed(error)
+    return error if call_of(value) is None else not_an_array(value)
+
+
+def _brief(line: str) -> str:
+    """The first line of a text, for messages."""
+    return line.strip().partition("\n")[0]
+
+
+def _value(line: str) -> tuple[str, str]:
+    """The names that a line binds, with their ``=``, and the value that it gives."""
     binds = BINDS.match(line)
-    start = binds.start(2) if binds is not None else 0
-    value = line[start:]
-    shapes = {name: array.shape for name, array in session.arrays.items()}
+    return ("", line) if binds is None else (f"{binds[1]} = ", line[binds.start(2) :])
+
+
+def _shapes(session: ReplSession) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in session.arrays.items()}
+
+
+def _in_another_language(session: ReplSession, line: str, error: Error) -> Error | None:
+    """The error for a line of arrays as Python, MATLAB, Julia or APL write them; None for another line."""
+    binding, value = _value(line)
+    shapes = _shapes(session)
     try:
         lines = spelled(value, shapes)
     except UnknownNameError as unknown:
-        return _unknown_array(session, line, unknown.args[0], start)
-    if lines is not None and "".join(value.split()) != "".join(lines[0].split()):
-        return _in_python(value, lines, "" if binds is None else f"{binds.group(1)} = ")
+        if error.code == "E0426":  # it knows the name, of a component
+            return None
+        return _unknown_array(session, line, unknown.args[0], len(line) - len(value))
+    except MismatchError as mismatch:
+        return ShapeError(mismatch.code, mismatch.message, help=mismatch.hint)
+    text = value.strip()
+    if lines is None:
+        ranged = None if error.code == "E0721" else range_of(as_python(text, shapes))
+        if ranged is None:
+            return None
+        return DataError("E0721", f"`{text}` is not an array", help=f"write {ranged}")
+    if "".join(text.split()) == "".join(lines[0].split()):
+        return None
+    array = None if binding else session.arrays.get(lines[0])
+    if array is None:
+        message = (
+            f"`{text}` {ELSEWHERE} a program is an index expression, and its arrays stand after it"
+        )
+        return CommandError("E0821", message, help=_shown(lines, binding))
+    from ilang.icli.values import head_text
+
+    message = f"`{text}` {ELSEWHERE} a name alone shows its array"
+    return CommandError("E0821", message, help=f"write `{lines[0]}`: {head_text(lines[0], array)}")
+
+
+def _shown(lines: Sequence[str], binding: str) -> str:
+    """The help that shows the lines to write, of which the last one binds a name."""
+    written = [*lines[:-1], binding + lines[-1]]
+    return f"write {', then '.join(f'`{each}`' for each in written)}"
+
+
+def _of_names(session: ReplSession, line: str, error: Error) -> Error | None:
+    """The error for a name that stands where an array belongs, or an array where a component does."""
+    value = _value(line)[1]
     name = _missing_operand(session, value)
     if name is not None:
-        return _unknown_array(session, line, name, start)
-    if value.strip().isidentifier() and error.code == "E0401":
+        return _unknown_array(session, line, name, len(line) - len(value))
+    if error.code != "E0401" or error.span is None:
+        return None
+    if value.strip().isidentifier():
         return _unknown_name(session, line, value.strip(), error)
-    if error.code == "E0401" and error.span is not None and error.span.text() in session.arrays:
-        return array_in_program(error.span)
-    if error.help == DEFINITION_HELP:
-        return _renewed(error)
-    if STATEMENT.match(line):
-        message = f"`{line.strip()}` is a statement of Python; a line here is a program, or gives a name to one"
-        words = line.split()
-        hint = f"`:drop {words[1]}`" if words[0] == "del" and len(words) == 2 else ""
-        return CommandError("E0821", message, help=hint or "`:help` lists what can be typed")
-    if call_of(value.strip()) is not None:
-        return not_an_array(value.strip())
-    return error
+    return array_in_program(error.span) if error.span.text() in session.arrays else None
+
+
+def _as_statement(_session: ReplSession, line: str, _error: Error) -> CommandError | None:
+    """The error for a call or a statement of another language, or of a routine."""
+    command = colon_command(line)
+    if command is not None:
+        message = f"`{_brief(line)}` is a call of another language; here a command does it"
+        return CommandError("E0821", message, help=f"write `{command}`")
+    statement = STATEMENT.match(line)
+    if statement is None and not UPDATE.fullmatch(line):
+        return None
+    kind = "of a routine" if statement is None else "of another language"
+    message = (
+        f"`{_brief(line)}` is a statement {kind}; a line here is a program, or gives a name to one"
+    )
+    hint = ROUTINE
+    if statement is not None:
+        hint = next(says for words, says in STATEMENTS.items() if statement[1] in words.split())
+    words = line.split()
+    hint = f"`:drop {words[1]}`" if words[0] == "del" and len(words) == 2 else hint
+    return CommandError("E0821", message, help=hint)
+
+
+def _as_function(session: ReplSession, line: str, _error: Error) -> CommandError | None:
+    """The error for a function of another language that is a tensor function here."""
+    function = tensor_function(line)
+    if function is None:
+        return None
+    name, text = function
+    try:
+        session.with_texts({name: text})
+    except Error:
+        return None
+    message = f"`{_brief(line)}` is a function of another language; here it is a tensor function"
+    return CommandError("E0821", message, help=f"write `{text}`")
+
+
+def _as_assignment(session: ReplSession, line: str, _error: Error) -> Error | None:
+    """The error for an assignment of another language."""
+    assigned = assignment(line)
+    if assigned is None:
+        return None
+    name, _, value = assigned.partition(" = ")
+    try:
+        lines = spelled(value, _shapes(session))
+    except UnknownNameError as unknown:
+        return _unknown_array(session, line, unknown.args[0], 0)
+    except MismatchError as mismatch:
+        return ShapeError(mismatch.code, mismatch.message, help=mismatch.hint)
+    message = f"`{_brief(line)}` is an assignment of another language; here it is `name = value`"
+    return CommandError("E0821", message, help=_shown(lines or [value], f"{name} = "))
 
 
 def typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
@@ -82,21 +194,10 @@ def typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
     try:
         arrays = dict(zip(names, arrays_of([None] * len(names), operands), strict=True))
         lines = spelled(text, {name: array.shape for name, array in arrays.items()})
-    except (Error, UnknownNameError):
+    except (Error, UnknownNameError, MismatchError):
         return None
     given = [f"{name} = {operand}" for name, operand in zip(names, operands, strict=True)]
     return None if lines is None else ", then ".join(f"`{line}`" for line in (*given, *lines))
-
-
-def _in_python(value: str, lines: list[str], binding: str) -> CommandError:
-    """The error for a line in the spelling of Python, with the lines that do the same."""
-    written = [*lines[:-1], binding + lines[-1]]
-    return CommandError(
-        "E0821",
-        f"`{value.strip()}` is spelled as in Python; here a program is an index expression, "
-        "and its arrays stand after it",
-        help=f"write {', then '.join(f'`{each}`' for each in written)}",
-    )
 
 
 def _missing_operand(session: ReplSession, value: str) -> str | None:

@@ -9,8 +9,8 @@
     f x                 another one
 
 An entry goes on while a bracket is open or it ends with an operator, and where the next line begins with a
-combinator. A bracket that was forgotten ends where a line begins something new. Blank lines and comments between
-entries are skipped, prompts that were copied are dropped.
+combinator, or is indented below a line such as ``def f(x):``. A bracket that was forgotten ends where a line begins
+something new. Blank lines and comments between entries are skipped, prompts that were copied are dropped.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ STARTS = re.compile(r"\s*(?:\$ )?i repl(?: .*)?")
 """A command that was copied with the lines that follow it."""
 PROMPT = re.compile(r"\s*(?:i>|>|\.\.\.|…)(?: |$)")
 PATTERN = r"(?:[a-z0-9.]|\([^()]*\))+"
+BLOCK = re.compile(r"(?:cd|op|def|for|while|if|with|class)\b[^\n]*:\s*(?:\n|$)")
+"""The first line of a block in Python's spelling, of which indented lines are a part."""
 COMPARED = re.compile(rf"\s*i?>\s+@?{PATTERN}\s*(?:\[[^]]*\]\s*)?~")
 """A program that begins as a prompt does: ``> ij~i``, ``i> j~ij``."""
 
@@ -52,7 +54,8 @@ class Entries:
             if (is_blank and bracket == "{") or (not self.pending and _says_nothing(line)):
                 continue
             self.pending = f"{self.pending}\n{line}" if self.pending else line
-            if goes_on(self.pending) or after.lstrip().startswith(COMBINATORS):
+            in_block = BLOCK.match(self.pending) is not None and after[:1].isspace()
+            if in_block or goes_on(self.pending) or after.lstrip().startswith(COMBINATORS):
                 continue
             yield from self.rest()
 

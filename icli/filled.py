@@ -111,5 +111,5 @@ def range_of(text: str) -> str | None:
     if match is None:
         return None
     if match[3] is not None:
-        return "`arange(START, STOP, STEP)`, which ends before STOP"
+        return f"`arange({match[1]}, {match[3]}, {match[2]})`, which ends before {match[3]}"
     return f"`arange({match[1]}, {match[2]})`, which ends before {match[2]}"

@@ -8,23 +8,37 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 from ilang.core.diagnostic import DataError
 from ilang.core.ops import OPS, PRIMITIVES, REDUCING
-from ilang.core.record import record
+from ilang.icli.array_functions import (
+    ALONG,
+    JOINED,
+    PLACES,
+    SPREAD,
+    Array,
+    MismatchError,
+    NoSpellingError,
+    Shape,
+    along,
+    axes_of,
+    combined,
+    looked_up,
+    multiplied,
+    reshaped,
+    unaligned,
+    without_product,
+)
 from ilang.icli.filled import ARRAYS, filled_shape, is_filled
-
-Shape = tuple[int, ...]
-
-LETTERS = "ijklmnop"
-"""Axes of a suggestion: the ranks that it is made for."""
+from ilang.icli.respelling import as_python
 
 OPERATORS: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^", ast.BitXor: "^",
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
     ast.Gt: ">>", ast.GtE: ">=", ast.Lt: "<<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.And: "&&", ast.Or: "||",
 }  # fmt: skip
+SIGNS: dict[type, str] = {ast.USub: "-", ast.Not: "!!", ast.Invert: "!!"}
 UNARY = {
     **{
         name: op.symbol
@@ -67,23 +81,11 @@ SHOWN = (
     "size",
     "type",
     "typeof",
+    *("cpu", "cuda", "numpy", "detach", "clone", "copy", "item", "tolist", "contiguous", "squeeze"),
 )
 MEMBERS = ("shape", "dtype", "ndim", "size")
 """Members of arrays that a line with its name shows."""
-TRANSPOSED = re.compile(r"(?<=[\w)\]])'(?!\w)")
-"""The sign of a transpose in MATLAB and Julia."""
-
-
-@record
-class Array:
-    """A part of a line that is an array: text that stands for an array (a name or a literal), and its shape."""
-
-    text: str
-    shape: Shape
-
-
-class _Unknown(Exception):
-    """The line is nothing that a suggestion is made for."""
+AXES = ("axis", "dim", "dims")
 
 
 class UnknownNameError(Exception):
@@ -93,9 +95,9 @@ class UnknownNameError(Exception):
 def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
     """The lines that do what a line in Python's spelling means, or None where it is none, or nothing does.
 
-    Raises: UnknownNameError for a name among arrays, or in a known function, that is bound to nothing.
+    Raises: UnknownNameError for a name among arrays, or in a known function, that is bound to nothing; MismatchError.
     """
-    text = TRANSPOSED.sub(".T", text.strip())
+    text = as_python(text, arrays)
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -110,8 +112,12 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
     reading = _NamedSteps(arrays)
     try:
         last = reading.array(tree)
-    except (_Unknown, RecursionError):
+    except (NoSpellingError, RecursionError, ValueError):
         return None
+    except MismatchError as mismatch:
+        before = "".join(f"`{line}`, then " for line in reading.lines)
+        mismatch.hint = before + mismatch.hint
+        raise
     return (
         [*reading.lines[:-1], reading.lines[-1].partition(" = ")[2]]
         if reading.lines
@@ -134,6 +140,7 @@ class _NamedSteps:
     def __init__(self, arrays: Mapping[str, Shape]) -> None:
         self.arrays = arrays
         self.lines: list[str] = []
+        self.ended = False
 
     def array(self, node: ast.expr) -> Array:
         """The array that a part of a line gives."""
@@ -148,12 +155,12 @@ class _NamedSteps:
                 return _literal(node)
             case ast.BinOp(op=ast.MatMult()):
                 return self.product(self.array(node.left), self.array(node.right))
-            case ast.BinOp() if type(node.op) in OPERATORS:
-                return self.binary(OPERATORS[type(node.op)], node.left, node.right)
-            case ast.Compare(ops=[op]) if type(op) in OPERATORS:
-                return self.binary(OPERATORS[type(op)], node.left, node.comparators[0])
-            case ast.UnaryOp(op=ast.USub()):
-                return self.unary("-", self.array(node.operand))
+            case ast.BinOp() | ast.Compare() | ast.BoolOp():
+                return self.binary(*_pair(node))
+            case ast.UnaryOp() if type(node.op) in SIGNS:
+                return self.unary(SIGNS[type(node.op)], self.array(node.operand))
+            case ast.Subscript(slice=ast.Compare() as condition):
+                return self.chosen(condition, node.value)
             case ast.Attribute(attr="T"):
                 return self.transposed(self.array(node.value))
             case ast.Subscript():
@@ -161,62 +168,76 @@ class _NamedSteps:
             case ast.Call():
                 return self.call(node)
             case _:
-                raise _Unknown
+                raise NoSpellingError
 
-    def step(self, program: str, shape: Shape, *operands: Array) -> Array:
-        """One line more."""
+    def chosen(self, condition: ast.expr, node: ast.expr) -> Array:
+        """Elements of an array where a condition holds: there is no such array, and its size would be unknown."""
+        whole, holds = self.array(node), self.array(condition)
+        self.step(
+            *combined("where", [holds, whole, Array("0", ())], None), holds, whole, Array("0", ())
+        )
+        last = self.lines.pop().partition(" = ")[2]
+        message = (
+            f"how many elements {whole.text} has where a condition holds depends on its values"
+        )
+        raise MismatchError(message, f"the others are 0 in `{last}`", "E0821")
+
+    def step(self, program: str, shape: Shape | None, *operands: Array) -> Array:
+        """One line more; with the shape None it is the last one."""
+        if self.ended:
+            raise NoSpellingError
+        self.ended = shape is None
         name = f"t{len(self.lines) + 1}"
         while name in self.arrays:
             name += "_"
         words = " ".join((program, *(operand.text for operand in operands)))
         self.lines.append(f"{name} = {words}")
-        return Array(name, shape)
+        return Array(name, shape or ())
 
     def binary(self, sign: str, left: ast.expr, right: ast.expr) -> Array:
         """An operator between two arrays, or an array and a number."""
         one, other = self.array(left), self.array(right)
         numbers = [_is_number(left), _is_number(right)]
         if numbers == [False, True]:
-            axes = _axes(one)
+            axes = axes_of(one)
             return self.step(f"(I | {other.text}) >> {axes}{sign}.~{axes}", one.shape, one)
         if numbers == [True, False]:
-            axes = _axes(other)
+            axes = axes_of(other)
             return self.step(f"({one.text} | I) >> .{sign}{axes}~{axes}", other.shape, other)
         return self.between(sign, one, other)
 
     def between(self, sign: str, one: Array, other: Array) -> Array:
         """Two arrays, the smaller rank along the last axes of the larger."""
         whole = max(one, other, key=lambda array: len(array.shape))
-        axes = _axes(whole)
+        axes = axes_of(whole)
         for array in (one, other):
             if array.shape != whole.shape[len(whole.shape) - len(array.shape) :]:
-                raise _Unknown
+                raise unaligned(sign, one, other)
         left, right = (axes[len(axes) - len(a.shape) :] if a.shape else "." for a in (one, other))
         return self.step(f"{left}{sign}{right}~{axes}", whole.shape, one, other)
 
     def unary(self, sign: str, array: Array) -> Array:
-        axes = _axes(array)
+        axes = axes_of(array)
         return self.step(f"{sign}{axes}~{axes}", array.shape, array)
 
     def product(self, one: Array, other: Array) -> Array:
         """A matrix product, of vectors too."""
         ranks = len(one.shape), len(other.shape)
-        if ranks not in ((1, 1), (1, 2), (2, 1), (2, 2)) or one.shape[-1] != other.shape[0]:
-            raise _Unknown
-        left, right = "i" * (ranks[0] == 2), "j" * (ranks[1] == 2)
-        both = f"{left}k*k{right}~{left}{right}k"
-        shape = one.shape[:-1] + other.shape[1:]
-        return self.step(f"{both} >> +{left}{right}k~{left + right or '.'}", shape, one, other)
+        if ranks not in ((1, 1), (1, 2), (2, 1), (2, 2)):
+            raise NoSpellingError
+        if one.shape[-1] != other.shape[0]:
+            raise without_product(one, other)
+        return self.step(multiplied(one, other), one.shape[:-1] + other.shape[1:], one, other)
 
     def transposed(self, array: Array) -> Array:
-        axes = _axes(array)
+        axes = axes_of(array)
         return self.step(f"{axes}~{axes[::-1]}", array.shape[::-1], array)
 
     def reduced(self, name: str, array: Array, axis: int | None) -> Array:
         """All elements, or those along one axis, in one."""
-        axes, rank = _axes(array), len(array.shape)
+        axes, rank = axes_of(array), len(array.shape)
         if not rank or (axis is not None and not -rank <= axis < rank):
-            raise _Unknown
+            raise NoSpellingError
         dropped = range(rank) if axis is None else (axis % rank,)
         kept = "".join(axes[n] for n in range(rank) if n not in dropped) or "."
         shape = tuple(array.shape[n] for n in range(rank) if n not in dropped)
@@ -237,27 +258,29 @@ class _NamedSteps:
         """Numbers and ranges in the place of axes: one expression for each."""
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         rank = len(array.shape)
+        if isinstance(parts[-1], ast.Name) and all(map(_is_whole, parts[:-1])):
+            places = self.array(parts[-1])
+            return self.step(*looked_up(array, places, len(parts) - 1), places, array)
         if rank < len(parts):
-            raise _Unknown
+            raise NoSpellingError
         expressions, shape, axis = [], list(array.shape), 0
         for part in parts:
             if isinstance(part, ast.Slice) and not (part.lower or part.upper or part.step):
                 axis += 1
                 continue
-            letters = LETTERS[: len(shape)]
+            letters = axes_of(Array("", tuple(shape)))
             before, after = letters[:axis], letters[axis + 1 :]
             if isinstance(part, ast.Slice):
-                first, count = _range(part, shape[axis])
-                window = (
-                    f"({first}+" * (first > 0) + "(" * (not first) + f"{letters[axis]}:{count})"
-                )
+                first, count, step = _range(part, shape[axis])
+                walked = f"{step}{letters[axis]}" if 1 < step else letters[axis]
+                window = f"({first}+{walked}:{count})" if first else f"({walked}:{count})"
                 expressions.append(f"{before}{window}{after}~{letters}")
                 shape[axis] = count
                 axis += 1
                 continue
             at = _integer(part)
             if at is None or not -shape[axis] <= at < shape[axis]:
-                raise _Unknown
+                raise NoSpellingError
             expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
             del shape[axis]
         if not expressions:
@@ -267,6 +290,7 @@ class _NamedSteps:
     def call(self, node: ast.Call) -> Array:
         """A function of NumPy, by its own name, as a method, or after a module."""
         name, arguments = _called(node, self.arrays)
+        axis = self.axis(name, node, arguments)
         if name == "load":
             return _file(node)
         if FILLED.get(name, name) in ARRAYS:
@@ -276,14 +300,38 @@ class _NamedSteps:
         if name in PRODUCTS and len(arguments) == 2:
             return self.product(*map(self.array, arguments))
         if name in (*REDUCTIONS, "var", "std") and arguments:
-            axes = [k.value for k in node.keywords if k.arg == "axis"] or arguments[1:]
-            axis = _integer(axes[0]) if axes else None
-            if 1 < len(axes) or (axes and axis is None):
-                raise _Unknown
             return self.reduced(name, self.array(arguments[0]), axis)
-        if len(arguments) != 1:
-            raise _Unknown
+        if name in SPREAD or name in PLACES:
+            whole = self.array(_first(arguments))
+            return self.step(*along(name, whole, axis), whole)
+        if name in ("reshape", "view", "flatten", "ravel"):
+            whole = self.array(_first(arguments))
+            return self.step(*reshaped(whole, _numbers(arguments[1:])), whole)
+        first = arguments[0] if arguments else None
+        if name == "einsum" and isinstance(first, ast.Constant) and isinstance(first.value, str):
+            operands = [self.array(each) for each in arguments[1:]]
+            return self.step(f'einsum("{first.value}")', None, *operands)
+        if name in ("astype", "to", "type") and len(arguments) == 2:
+            name, arguments = ast.unparse(arguments[1]).rpartition(".")[2].strip("'"), arguments[:1]
+        parts = arguments
+        if name in JOINED and isinstance(first, ast.List | ast.Tuple):
+            parts = first.elts
+        if len(parts) > 1 or name not in (*UNARY, *SHOWN, "sqrt", "transpose"):
+            operands = [self.array(each) for each in parts]
+            return self.step(*combined(name, operands, axis), *operands)
         return self.applied(name, arguments[0])
+
+    def axis(self, name: str, node: ast.Call, arguments: list[ast.expr]) -> int | None:
+        """The axis that a call names, which leaves its arguments; Julia counts ``dims`` from 1."""
+        named = [each for each in node.keywords if each.arg in AXES]
+        takes = (*REDUCTIONS, "var", "std", *SPREAD, *PLACES, *ALONG)
+        given = [named[0].value] if named else arguments[1:2] if name in takes else []
+        if not named and given:
+            del arguments[1:2]
+        axis = _integer(given[0]) if given else None
+        if given and axis is None:
+            raise NoSpellingError
+        return axis - 1 if axis and named and named[0].arg == "dims" else axis
 
     def applied(self, name: str, argument: ast.expr) -> Array:
         """A function of one array."""
@@ -295,35 +343,49 @@ class _NamedSteps:
             return self.transposed(self.array(argument))
         if name in SHOWN:
             return self.array(argument)
-        raise _Unknown
+        raise NoSpellingError
 
 
 def _filled(name: str, arguments: Sequence[ast.expr]) -> Array:
     """An array of numbers that follow from few, or of random ones."""
     text = f"{name}({', '.join(ast.unparse(each) for each in arguments)})"
     if not is_filled(text):
-        raise _Unknown
+        raise NoSpellingError
     try:
         return Array(text.replace(" ", ""), filled_shape(text))
     except DataError:
-        raise _Unknown from None
+        raise NoSpellingError from None
 
 
-def _axes(array: Array) -> str:
-    if len(LETTERS) < len(array.shape):
-        raise _Unknown
-    return LETTERS[: len(array.shape)] or "."
+def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, ast.expr]:
+    """The operator between two operands, and these. Raises: NoSpellingError (it is none, or there are more)."""
+    match node:
+        case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
+            sign = OPERATORS.get(type(op))
+        case ast.BoolOp(junction, [left, right]):
+            sign = OPERATORS.get(type(junction))
+        case _:
+            raise NoSpellingError
+    if sign is None:
+        raise NoSpellingError
+    return sign, left, right
 
 
-def _range(part: ast.Slice, extent: int) -> tuple[int, int]:
-    """The first element and the number of those that a slice takes. Raises: _Unknown (it takes none, or has a step)."""
-    ends = [None if each is None else _integer(each) for each in (part.lower, part.upper)]
-    if part.step is not None or (part.lower, part.upper).count(None) != ends.count(None):
-        raise _Unknown
-    first, stop, _ = slice(*ends).indices(extent)
-    if stop <= first:
-        raise _Unknown
-    return first, stop - first
+def _range(part: ast.Slice, extent: int) -> tuple[int, int, int]:
+    """The first element of a slice, how many it takes, and the step. Raises: NoSpellingError (none, or backwards)."""
+    ends = [
+        None if each is None else _integer(each) for each in (part.lower, part.upper, part.step)
+    ]
+    if (part.lower, part.upper, part.step).count(None) != ends.count(None):
+        raise NoSpellingError
+    first, stop, step = slice(*ends).indices(extent)
+    if stop <= first or step < 1:
+        raise NoSpellingError
+    return first, math.ceil((stop - first) / step), step
+
+
+def _is_whole(part: ast.expr) -> bool:
+    return isinstance(part, ast.Slice) and not (part.lower or part.upper or part.step)
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -332,21 +394,41 @@ def _is_number(node: ast.expr) -> bool:
 
 def _number(node: ast.Constant) -> str:
     if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-        raise _Unknown
+        raise NoSpellingError
     return repr(node.value)
+
+
+def _first(arguments: Sequence[ast.expr]) -> ast.expr:
+    """The first argument. Raises: NoSpellingError (there is none)."""
+    if not arguments:
+        raise NoSpellingError
+    return arguments[0]
+
+
+def _numbers(nodes: Sequence[ast.expr]) -> list[int]:
+    """The sizes that arguments are, one by one or in one tuple. Raises: NoSpellingError."""
+    parts = [
+        part
+        for each in nodes
+        for part in (each.elts if isinstance(each, ast.Tuple | ast.List) else [each])
+    ]
+    sizes = [_integer(part) for part in parts]
+    if None in sizes:
+        raise NoSpellingError
+    return [size for size in sizes if size is not None]
 
 
 def _integer(node: ast.expr) -> int | None:
     """The whole number that a node is, with a sign or without."""
     try:
         number = _signed(node)
-    except _Unknown:
+    except NoSpellingError:
         return None
     return number if isinstance(number, int) else None
 
 
 def _signed(node: ast.expr) -> int | float:
-    """The number that a node is, with a sign or without. Raises: _Unknown."""
+    """The number that a node is, with a sign or without. Raises: NoSpellingError."""
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         sign, node = -1, node.operand
@@ -354,7 +436,7 @@ def _signed(node: ast.expr) -> int | float:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return sign * number
         case _:
-            raise _Unknown
+            raise NoSpellingError
 
 
 def _called(node: ast.Call, arrays: Mapping[str, Shape]) -> tuple[str, list[ast.expr]]:
@@ -365,7 +447,7 @@ def _called(node: ast.Call, arrays: Mapping[str, Shape]) -> tuple[str, list[ast.
         case ast.Attribute(owner, name):
             return name, node.args if _is_module(owner, arrays) else [owner, *node.args]
         case _:
-            raise _Unknown
+            raise NoSpellingError
 
 
 def _literal(node: ast.List) -> Array:
@@ -374,7 +456,7 @@ def _literal(node: ast.List) -> Array:
     while level and all(isinstance(part, ast.List) for part in level):
         lengths = {len(part.elts) for part in level}
         if len(lengths) != 1:
-            raise _Unknown
+            raise NoSpellingError
         shape.append(lengths.pop())
         level = [item for part in level for item in part.elts]  # type: ignore[misc]
     return Array(ast.unparse(node), tuple(shape))
@@ -386,7 +468,7 @@ def _file(node: ast.Call) -> Array:
         case [ast.Constant(value=str() as path)] if path.endswith(".npy") and " " not in path:
             return Array(path, ())
         case _:
-            raise _Unknown
+            raise NoSpellingError
 
 
 def _is_module(node: ast.expr, arrays: Mapping[str, Shape]) -> bool:

@@ -218,6 +218,13 @@ MATRICES = re.compile(
     rf"([A-Za-z]\w*)(\.T)?\s*(@|{SIGN})\s*([A-Za-z]\w*)(\.T)?\s*(?:~\s*[A-Za-z]*)?"
 )
 PLAIN = re.compile(rf"({SIGN}|!!)?\s*({LETTERS}|\.)\s*(?:({SIGN})\s*({LETTERS}|\.)\s*)?~?\s*")
+FORM = re.compile(rf"(?:{SIGN}|!!)?\s*[a-z.]+\s*(?:{SIGN}\s*[a-z.]+\s*)?~\s*[a-z.]+")
+SCHEDULED = re.compile(r"([^|~]+)(?:\|+([a-z'\s]*))?")
+"""A schedule behind its first bar: splits, and perhaps an order."""
+SPLIT = re.compile(r"([a-z])\s*[:=]\s*(\d+(?::\d+)*)")
+"""The factors of an axis in a schedule, perhaps with another sign."""
+EQUALS = re.compile(r"(?<=[a-z0-9'])\s*=\s*(?=\w)")
+"""The sign of a program of other languages between a loop and its role, or a split."""
 REDUCING = ("+", "*", ">", "<", "&&", "||", "^^")
 
 
@@ -241,7 +248,7 @@ def spelled(text: str, unknown: str | None = None) -> str | None:
     text = text.strip()
     if len(text) > 200:
         return None
-    for rule in (_matrices, _constant, _called, _method, _arrow, _subscripts):
+    for rule in (_matrices, _lowered, _scheduled, _constant, _called, _method, _arrow, _subscripts):
         help_line = rule(text)
         if help_line is not None:
             return help_line
@@ -310,6 +317,35 @@ def _matrices(text: str) -> str | None:
         return None
     alike = f"`{'ji' if turned else 'ij'}{sign}{'ji' if also else 'ij'}~ij`"
     return f"letters are axes, not arrays: two matrices element by element are {alike}, their product {product}"
+
+
+def _lowered(text: str) -> str | None:
+    """``AB*BC~AC``: the same with axes as they are written here."""
+    lowered = text.lower()
+    if text == lowered or re.search(r"(?<!~)\bI\b(?!~)", text) or not FORM.fullmatch(lowered):
+        return None
+    body, _, out = (part.strip() for part in lowered.partition("~"))
+    match = PLAIN.fullmatch(body)
+    program = None if match is None else _completed(match, out.strip("."))
+    return f"axes are lower-case letters: {program or _wrapped(lowered)}"
+
+
+def _scheduled(text: str) -> str | None:
+    """``+ij~i | j=4 |``, ``+ij~i | i:4 || i j``: a schedule with a sign that belongs elsewhere."""
+    form, bar, rest = text.partition("|")
+    match = SCHEDULED.fullmatch(rest)
+    factors = [] if match is None else [split.groups() for split in SPLIT.finditer(match[1])]
+    if match is None or not factors or SPLIT.sub("", match[1]).strip(", "):
+        respelled = EQUALS.sub(":", rest)
+        return None if respelled == rest or "~" in rest else _wrapped(form + bar + respelled)
+    order = match[2] or ""
+    loops = [*dict.fromkeys(re.sub("[^a-z]", "", order)), *(axis for axis, _ in factors)]
+    counts = {axis: 2 + factor.count(":") for axis, factor in factors}
+    parts = (axis + "'" * n for axis in dict.fromkeys(loops) for n in range(counts.get(axis, 1)))
+    written = ",".join(f"{axis}:{factor}" for axis, factor in factors)
+    return _wrapped(
+        f"{form.strip()} | {written} | {' '.join(parts) if order.strip() else ''}".rstrip()
+    )
 
 
 def _called(text: str) -> str | None:

@@ -230,11 +230,11 @@ def _guard(reader: Reader) -> syntax.Guard:
     left = _linear(reader)
     relation = next((symbol for symbol in RELATIONS if reader.at(symbol)), None)
     if relation is None:
-        plain = reader.peek() in ("]", ",")
         help_line = GUARD_HELP
-        if plain:
+        if reader.peek() in ("]", ",") or (reader.peek() and reader.peek() in LETTERS):
             help_line = (
-                "the indices of an input are plain letters: `ij`; `[ ]` holds a guard: `ij[j<=i]`"
+                "the indices of an input are plain letters: `ij`; `[ ]` holds a guard, `ij[j<=i]`; rows by their "
+                "numbers, `v[ids]`, are `n@vd~nd`, applied to ids and v"
             )
         elif reader.peek() == ":":
             help_line = "brackets hold conditions: `i[1<=i]~i` is 0 at the other positions"

@@ -35,6 +35,9 @@ def parse_schedule(reader: Reader, named: bool = False) -> Schedule:
     if reader.skip() != "|":
         labels = (Label(first, "opened here"),)
         help_line = COMMA_HELP if reader.peek() and _opens_split(reader, named) else SHAPE_HELP
+        if not reader.peek():
+            written = reader.text[first.start : reader.pos].rstrip(BLANKS)
+            help_line = f"write `{written} |` for the default order; {help_line}"
         error = reader.unexpected("E0120", "a second `|`", help_line, expression=False)
         raise NotationError(error.code, error.message, error.span, error.help, labels)
     reader.take(reader.pos + 1, left=bool(splits))

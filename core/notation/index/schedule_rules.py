@@ -149,9 +149,22 @@ def _check_order(form: ScheduleTarget, schedule: Schedule, parts: dict[str, int]
         noun = "loops" if len(missing) > 1 else "loop"
         message = f"the order lacks {noun} {_listed(missing)}"
         span = schedule.order[0].span.to(schedule.order[-1].span)
-        help_line = "an order lists every loop once; an empty one means the default order"
+        whole = _completed_order(schedule, missing)
+        help_line = f"with every loop it is `{whole}`; an empty order means the default one"
         raise ScheduleError("E0306", message, span, help_line)
     _check_start(form, schedule)
+
+
+def _completed_order(schedule: Schedule, missing: Sequence[LoopPart]) -> str:
+    """An order with the loops that it lacks: each after the others of its axis, or else last."""
+    texts = [atom.span.text() for atom in schedule.order]
+    axes = [atom.axis if isinstance(atom, LoopPart) else "" for atom in schedule.order]
+    for loop in missing:
+        at = len(axes) - axes[::-1].index(loop.axis) if loop.axis in axes else len(axes)
+        at -= loop.part == 0 and loop.axis in axes
+        texts.insert(at, _spelled(loop).strip("`"))
+        axes.insert(at, loop.axis)
+    return " ".join(texts)
 
 
 def _check_operand(form: ScheduleTarget, operand: int, span: Span) -> None:

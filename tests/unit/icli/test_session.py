@@ -180,9 +180,6 @@ def test_an_unknown_array_may_be_misspelled(session: ReplSession) -> None:
         ("np.greater(w, 3)", "(I | 3) >> ij>>.~ij w", [[0, 0], [0, 1], [1, 1]]),
         ("w.any(axis=0)", "||ij~j w", [1, 1]),
         ("np.reciprocal(v)", "/i~i v", [0.1, 0.05]),
-        ("print(v)", "v", [10, 20]),
-        ("v.shape", "v", [10, 20]),
-        ("len(v)", "v", [10, 20]),
     ],
 )
 def test_what_is_spelled_as_in_python(
@@ -202,7 +199,7 @@ def test_nested_python_takes_several_lines(session: ReplSession) -> None:
     assert said.endswith("write `t1 = ij+ij~ij x x`, then `z = ik*kj~ijk >> +ijk~ij t1 w`")
 
 
-@pytest.mark.parametrize("line", ["i+i", "x + w", "w[9]", "f(x)", "x >> -i~i", "x if w else x"])
+@pytest.mark.parametrize("line", ["i+i", "w[9]", "f(x)", "x >> -i~i", "x if w else x"])
 def test_other_lines_keep_their_own_errors(session: ReplSession, line: str) -> None:
     assert code(session.feed(line)) not in ("E0820", "E0821")
 
@@ -275,13 +272,6 @@ def test_questions_in_the_spelling_of_ipython(session: ReplSession) -> None:
     assert text(ReplSession().feed("?E0701")) == answer("E0701")[0]
     session.feed("E1 = [1, 2]")
     assert "2." in text(session.feed("?E1"))
-
-
-@pytest.mark.parametrize("line", ["import numpy as np", "for k in v: print(k)", "def f(x):"])
-def test_statements_of_python(session: ReplSession, line: str) -> None:
-    reply = session.feed(line)
-    assert code(reply) == "E0821"
-    assert "is a statement of Python" in str(reply.parts[0])
 
 
 def test_arrays_fit_the_width() -> None:

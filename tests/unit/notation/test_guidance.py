@@ -18,6 +18,20 @@ from tests.unit.notation.refusal import module
 SUGGESTED = re.compile("`([^`]*~[^`]*)`")
 
 MISTAKES: list[tuple[str, str, str]] = [
+    # capitals, and signs of schedules
+    ("AB~BA", "E0103", "`ab~ba`"),
+    ("ij*JK~ijk", "E0103", "`ij*jk~ijk`"),
+    ("AB*BC~AC", "E0103", "`ab*bc~acb >> +acb~ac`"),
+    ("+IJ~I", "E0103", "`+ij~i`"),
+    ("I >> AB~BA", "E0103", "`ab~ba`"),
+    ("+ij~i | j=4 |", "E0105", "`+ij~i | j:4 |`"),
+    ("+ij~i | j=4 | i j", "E0105", "`+ij~i | j:4 | i j j'`"),
+    ("+ij~i | i:4 || i j", "E0105", "`+ij~i | i:4 | i i' j`"),
+    ("+ij~i || i j | i=p", "E0105", "`+ij~i || i j | i:p`"),
+    ("+ij~i | j:4", "E0120", "write `| j:4 |` for the default order"),
+    ("+ij~i | i:4,j:2 | j i", "E0306", "`j j' i i'`"),
+    ("v[ids]~id", "E0117", "`n@vd~nd`"),
+    ("v[i]~i", "E0117", "`n@vd~nd`"),
     # functions, by name, with or without indices
     ("exp(ij)~ij", "E0401", "`^ij~ij`"),
     ("exp(x)", "E0401", "`^ij~ij`"),

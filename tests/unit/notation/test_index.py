@@ -123,7 +123,7 @@ def test_refusals(text: str, code: str, column: int) -> None:
         ("+ij∼i", "`~`"),  # noqa: RUF001
         ("i÷i~i", "`/`"),
         ("i×i~i", "`*`"),
-        ("Ij~Ij", "`ij`"),
+        ("Ij~Ij", "`ij~ij`"),
         ("i~iJ", "`ij`"),
         ("i j~ij", "without blanks"),
         ("(2 i+k)~ik", "`2i`"),

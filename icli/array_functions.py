@@ -1,0 +1,199 @@
+"""Functions of array libraries as programs: ``sort(x, 0)``, ``concatenate([x, y])``, ``x.reshape(3, 2)``, ``x[ids]``.
+
+A function gives a program and the shape of its result, None where nothing goes on from it, or says why arrays do not
+fit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from ilang.core.notation.guidance import POINTWISE, PROGRAMS, REDUCTIONS, TYPES
+from ilang.core.record import record
+from ilang.icli.shapes import shape_text
+
+Shape = tuple[int, ...]
+Step = tuple[str, Shape | None]
+"""A program, and the shape of its result."""
+
+LETTERS = "ijklmnop"
+"""Axes of a suggestion: the ranks that it is made for."""
+SPREAD = ("softmax", "log_softmax", "sort", "argsort", "flip")
+"""Operations of einx along one axis, by default the last one, which the result keeps."""
+PLACES = {"argmax": ">@", "argmin": "<@"}
+"""Places of extremes along an axis, and their operators."""
+ALONG = ("norm", "logsumexp", "count_nonzero")
+"""Functions that reduce one axis, or all, and that the help of the language writes out."""
+KERNELS = {
+    **{name: f"x -> {name}(x)" for name in ("sin", "cos", "tanh", "square")},
+    "where": "c, x, y -> where(c, x, y)",
+    "clip": "x, a, b -> min(max(x, a), b)",
+    "clamp": "x, a, b -> min(max(x, a), b)",
+}
+"""Functions of each element that an elementwise kernel computes."""
+JOINED = {"concatenate": 0, "concat": 0, "cat": 0, "vstack": 0, "vcat": 0, "hstack": -1, "hcat": -1}
+"""Functions that put one array behind another, and the axis along which they do."""
+WRITTEN_OUT = ("outer", "trace", "diag", "diagonal", "bmm", "inner", "vdot", "tril", "triu")
+"""Functions of whole arrays that the help of the language writes out for the same ranks."""
+FORM = re.compile(r"[(+*<>@-]*([a-z]+)(?:[^\w~]+([a-z]+))?~")
+"""The beginning of a program: the axes of its inputs."""
+
+
+@record
+class Array:
+    """A part of a line that is an array: text that stands for an array (a name or a literal), and its shape."""
+
+    text: str
+    shape: Shape
+
+    def named(self) -> str:
+        """The array with its shape, for messages: ``D (2×3)``."""
+        return (
+            f"{self.text} ({shape_text(self.shape)})" if self.shape else f"{self.text} (a number)"
+        )
+
+
+class NoSpellingError(Exception):
+    """The line is nothing that a suggestion is made for."""
+
+
+class MismatchError(Exception):
+    """Arrays whose shapes do not fit, or what no array is: the message, what may be meant, and the code."""
+
+    def __init__(self, message: str, hint: str, code: str = "E0505") -> None:
+        """Build it."""
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code
+
+
+def axes_of(array: Array) -> str:
+    """The pattern of an array. Raises: NoSpellingError (it has too many axes)."""
+    if len(LETTERS) < len(array.shape):
+        raise NoSpellingError
+    return LETTERS[: len(array.shape)] or "."
+
+
+def _place(array: Array, axis: int) -> int:
+    """An axis counted from the first one. Raises: NoSpellingError (the array has none such)."""
+    rank = len(array.shape)
+    if not -rank <= axis < rank:
+        raise NoSpellingError
+    return axis % rank
+
+
+def along(name: str, array: Array, axis: int | None) -> Step:
+    """An operation along one axis, by default the last one, or the place of an extreme along it."""
+    axes, at = axes_of(array), _place(array, -1 if axis is None else axis)
+    if name in PLACES:
+        kept = axes[:at] + axes[at + 1 :] or "."
+        return f"{PLACES[name]}{axes}~{kept}", array.shape[:at] + array.shape[at + 1 :]
+    marked = " ".join(f"[{c}]" if n == at else c for n, c in enumerate(axes))
+    return f'einx.{name}("{marked}")', array.shape
+
+
+def looked_up(array: Array, places: Array, axis: int) -> Step:
+    """The elements at places along an axis; the places are integers."""
+    axes, at, new = axes_of(array), _place(array, axis), "uvw"[: len(places.shape)]
+    if len(new) < len(places.shape):
+        raise NoSpellingError
+    out = axes[:at] + new + axes[at + 1 :] or "."
+    return f"{new or '.'}@{axes}~{out}", array.shape[:at] + places.shape + array.shape[at + 1 :]
+
+
+def reshaped(array: Array, sizes: Sequence[int]) -> Step:
+    """The elements in the same order, in another shape; one size may be -1, and without any it is a vector."""
+    shape, count = [*sizes] or [-1], math.prod(array.shape)
+    if shape.count(-1) == 1:
+        shape[shape.index(-1)] = count // max(1, -math.prod(shape))
+    if math.prod(shape) != count or min(shape) < 1:
+        message = f"{array.named()} has {count} elements, and {shape_text(tuple(shape))} has {math.prod(shape)}"
+        raise MismatchError(message, "a reshape keeps the number of elements")
+    old, new = " ".join(axes_of(array)), " ".join(axes_of(Array("", tuple(shape))))
+    program = f'einx.id("{old} -> ({old})")'
+    if 1 < len(shape):
+        known = ", ".join(f"{c}={n}" for c, n in zip(new.split(), shape, strict=True))
+        program += f' >> einx.id("({new}) -> {new}", {known})'
+    return program, tuple(shape)
+
+
+def combined(name: str, operands: Sequence[Array], axis: int | None) -> Step:
+    """A function of some arrays: one of each element, one that joins them, or one that the help writes out."""
+    if name in KERNELS:
+        return f'elementwise("f: {KERNELS[name]}")', max((each.shape for each in operands), key=len)
+    if name in JOINED and len(operands) == 2:
+        return _joined(operands[0], operands[1], JOINED[name] if axis is None else axis)
+    ranks = [len(each.shape) for each in operands]
+    if len(operands) == 1 and name in POINTWISE:
+        return POINTWISE[name].replace("P", axes_of(operands[0])), operands[0].shape
+    if len(operands) == 1 and name in ALONG and operands[0].shape:
+        axes = axes_of(operands[0])
+        at = None if axis is None else _place(operands[0], axis)
+        kept = "" if at is None else axes[:at] + axes[at + 1 :]
+        return REDUCTIONS[name].replace("P", axes).replace("R", kept or "."), None
+    if len(operands) == 1 and name in TYPES:
+        return TYPES[name], operands[0].shape
+    form = FORM.match(PROGRAMS[name]) if name in WRITTEN_OUT else None
+    if form is None or [len(part) for part in form.groups() if part] != ranks:
+        raise NoSpellingError
+    return PROGRAMS[name], None
+
+
+def _joined(one: Array, other: Array, axis: int) -> Step:
+    """Two arrays, one behind the other along an axis."""
+    at = _place(one, axis)
+    if one.shape[:at] + one.shape[at + 1 :] != other.shape[:at] + other.shape[at + 1 :]:
+        message = (
+            f"{one.named()} and {other.named()} are joined along axis {at}, and another one differs"
+        )
+        raise MismatchError(message, "all axes but that one have the same sizes")
+    first = [*axes_of(one)]
+    second, both = [*first], [*first]
+    second[at], both[at] = "z", f"({first[at]} + z)"
+    shape = (*one.shape[:at], one.shape[at] + other.shape[at], *one.shape[at + 1 :])
+    return f'einx.id("{" ".join(first)}, {" ".join(second)} -> {" ".join(both)}")', shape
+
+
+def multiplied(one: Array, other: Array) -> str:
+    """The matrix product of two arrays that have one, as a program; of vectors, too."""
+    left, right = "i" * (len(one.shape) == 2), "j" * (len(other.shape) == 2)
+    return f"{left}k*k{right}~{left}{right}k >> +{left}{right}k~{left + right or '.'}"
+
+
+def unaligned(sign: str, one: Array, other: Array) -> MismatchError:
+    """The error for arrays that do not fit element by element, with an expression in which axes of one size meet."""
+    small, large = sorted((one, other), key=lambda array: len(array.shape))
+    axes, letters, at = axes_of(large), "", 0
+    free = iter(LETTERS[len(large.shape) :])
+    for size in small.shape:
+        fits = [n for n in range(at, len(axes)) if large.shape[n] == size]
+        letters += axes[fits[0]] if fits else next(free, "z")
+        at = fits[0] + 1 if fits else at
+    out = axes + "".join(c for c in letters if c not in axes)
+    pattern = {id(large): axes, id(small): letters}
+    shown = f"{pattern[id(one)]}{sign}{pattern[id(other)]}~{out} {one.text} {other.text}"
+    message = f"the shapes of {one.named()} and {other.named()} do not meet at their last axes"
+    if sign == "*" and len(large.shape) == 2 and one.shape[-1] == other.shape[0]:
+        return MismatchError(
+            message, f"their matrix product is `{multiplied(one, other)} {one.text} {other.text}`"
+        )
+    return MismatchError(message, f"letters say which axes meet, a letter is one size: `{shown}`")
+
+
+def without_product(one: Array, other: Array) -> MismatchError:
+    """The error for arrays without a product, with that along axes of one size where there are such."""
+    message = f"the last axis of {one.named()} and the first of {other.named()} are not of one size"
+    left, right = list("ik"[2 - len(one.shape) :]), list("jl"[: len(other.shape)])
+    pairs = [(m, n) for m, a in enumerate(one.shape) for n, b in enumerate(other.shape) if a == b]
+    if not pairs:
+        return MismatchError(message, "letters say which axes meet: `ik*kj~ijk >> +ijk~ij`")
+    at, place = pairs[-1]
+    right[place] = left[at]
+    out = "".join(c for c in (*left, *right) if c != left[at])
+    both = f"{''.join(left)}*{''.join(right)}~{out}{left[at]} >> +{out}{left[at]}~{out or '.'}"
+    return MismatchError(
+        message, f"along the axes of {one.shape[at]} it is `{both} {one.text} {other.text}`"
+    )

@@ -1,0 +1,147 @@
+"""Lines of the REPL as other languages write them, and what the help says to type."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang.core.diagnostic import Error
+from ilang.icli.entries import Entries
+from ilang.icli.session import ReplSession
+
+D = np.array([[1, 5, 3], [4, 2, 6]], np.float32)
+X = np.array([1, 2, 3], np.float32)
+V = np.array([1, 2], np.float32)
+IDS = np.array([1, 0])
+
+
+@pytest.fixture
+def session() -> ReplSession:
+    session = ReplSession()
+    for line in ("D = [[1,5,3],[4,2,6]]", "x = [1,2,3]", "v = [1,2]", "ids = i64:[1,0]"):
+        session.feed(line)
+    return session
+
+
+def refused(session: ReplSession, line: str) -> Error:
+    (error,) = session.feed(line).parts
+    assert isinstance(error, Error), line
+    return error
+
+
+def typed(session: ReplSession, line: str) -> Any:
+    """The array that the help of a line gives, typed as it says."""
+    lines = re.findall("`([^`]*)`", refused(session, f"y = {line}").help)
+    for each in lines:
+        reply = session.feed(each if "y = " in each or "t1 = " in each else f"y = {each}")
+        assert not reply.failed, reply.parts
+    return session.arrays["y"]
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("D .^ 2", D**2),
+        ("x^2 + 1", X**2 + 1),
+        ("D' * D", D.T @ D),
+        ("D^T", D.T),
+        ("sum(D .* D)", (D * D).sum()),
+        ("D(1,:)", D[0]),
+        ("D(2,3)", D[1, 2]),
+        ("D[:, ::2]", D[:, ::2]),
+        ("x[1::2]", X[1::2]),
+        ("D[ids]", D[IDS]),
+        ("D[:, ids]", D[:, IDS]),
+        ("+/ D", D.sum(-1)),
+        ("⌈/ D", D.max(-1)),
+        ("⍉D", D.T),
+        ("⍳4", np.arange(4)),  # noqa: RUF001
+        ("D +.× x", D @ X),
+        ("sum(D, dims=1)", D.sum(0)),
+        ("mean(D, dim=1)", D.mean(1)),
+        ("argmax(D, 0)", D.argmax(0)),
+        ("D.argmin(axis=1)", D.argmin(1)),
+        ("sort(D, 0)", np.sort(D, 0)),
+        ("np.sort(D)", np.sort(D)),
+        ("softmax(D, 0)", np.exp(D) / np.exp(D).sum(0)),
+        ("norm(x)", np.sqrt(14)),
+        ("np.linalg.norm(D, axis=1)", np.linalg.norm(D, axis=1)),
+        ("count_nonzero(D, 0)", [2, 2, 2]),
+        ("sin(x)", np.sin(X)),
+        ("np.abs(-x)", X),
+        ("where(D > 2, D, 0)", np.where(D > 2, D, 0)),
+        ("np.clip(D, 2, 4)", np.clip(D, 2, 4)),
+        ("concatenate([D, D])", np.concatenate([D, D])),
+        ("np.hstack((D, D))", np.hstack((D, D))),
+        ("torch.cat([D, D], dim=1)", np.hstack((D, D))),
+        ("D.reshape(3, -1)", D.reshape(3, -1)),
+        ("D.flatten()", D.ravel()),
+        ("np.outer(x, v)", np.outer(X, V)),
+        ("np.einsum('ij,j->i', D, x)", D @ X),
+        ("D.astype(np.float64)", D),
+        ("not x", [0, 0, 0]),
+        ("x and x", [1, 1, 1]),
+        ("np.array([[1, 2]])", [[1, 2]]),
+        ("collect(range(3))", np.arange(3)),
+        ("randn(2)", [0.883311, 0.431528]),
+        ("print(v)", V),
+        ("len(v)", V),
+        ("v.tolist()", V),
+    ],
+)
+def test_what_is_said_does_the_same(line: str, expected: Any, session: ReplSession) -> None:
+    np.testing.assert_allclose(typed(session, line), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message", "help_line"),
+    [
+        ("D + v", "E0505", "D (2×3) and v (2)", "`ij+i~ij D v`"),
+        ("v - D", "E0505", "v (2) and D (2×3)", "`i-ij~ij v D`"),
+        ("D + [1,2,3,4]", "E0505", "(2×3) and [1, 2, 3, 4] (4)", "`ij+k~ijk D [1, 2, 3, 4]`"),
+        ("D * D.T", "E0505", "do not meet", "product is `ik*kj~ijk >> +ijk~ij D t1`"),
+        ("D @ D", "E0505", "D (2×3) and the first of D (2×3)", "`ik*jk~ijk >> +ijk~ij D D`"),
+        ("D @ v", "E0505", "the last axis of D (2×3)", "`ik*i~ki >> +ki~k D v`"),
+        ("concat(D, x)", "E0505", "along axis 0", "the same sizes"),
+        ("D.reshape(4, 2)", "E0505", "has 6 elements, and 4×2 has 8", "keeps the number"),
+        ("D[D > 2]", "E0821", "depends on its values", "where(c, x, y)"),
+        ("collect(1:10)", "E0721", "is not an array", "`arange(1, 10)`, which ends before 10"),
+        ("1:2:10", "E0721", "not a number", "`arange(1, 10, 2)`, which ends before 10"),
+        ("D.shape", "E0821", "a name alone shows its array", "write `D`: D  2×3  f32"),
+        ("x += 1", "E0821", "an assignment", "`x = (I | 1) >> i+.~i x`"),
+        ("x++", "E0821", "an assignment", "`x = (I | 1) >> i+.~i x`"),
+        ("let z = x * 2", "E0821", "an assignment", "`z = (I | 2) >> i*.~i x`"),
+        ("z := 3", "E0821", "an assignment", "write `z = 3`"),
+        ("z <- x", "E0821", "an assignment", "write `z = x`"),
+        ("double z = 3;", "E0821", "an assignment", "write `z = 3`"),
+        ("q += x", "E0820", "no array named `q`", "bind one"),
+        ("f = lambda x: x * x", "E0821", "a function", "write `op f(x) = x *. x`"),
+        ("f(x) = x^2 + 1", "E0821", "a function", "write `op f(x) = x **. 2 + 1`"),
+        ("def f(x, y): return x / y", "E0821", "a function", "write `op f(x, y) = x /. y`"),
+        ("g = @(x) x.^2", "E0821", "a function", "write `op g(x) = x **. 2`"),
+        ("function h(x) x + 1 end", "E0821", "a function", "write `op h(x) = x + 1`"),
+        ("import numpy as np", "E0821", "a statement", "nothing is imported"),
+        ("def f(x):", "E0821", "a statement", "`op f(x) = x + 1`"),
+        ("for i in range(3): print(i)", "E0821", "a statement", "loops are written by indices"),
+        ("p = p - lr * p.grad", "E0821", "a statement of a routine", "p =- 0.1 *. p.grad"),
+        ("p =- lr * p.grad", "E0821", "a statement of a routine", "p =- 0.1 *. p.grad"),
+        ("plt.plot(x)", "E0821", "a call", "write `:plot x`"),
+        ("np.save('x.npy', x)", "E0821", "a call", "write `:save x.npy x`"),
+    ],
+)
+def test_what_cannot_be_typed_so(
+    line: str, code: str, message: str, help_line: str, session: ReplSession
+) -> None:
+    error = refused(session, line)
+    assert error.code == code
+    assert message in error.message
+    assert help_line in error.help
+
+
+def test_a_block_of_another_language_is_one_mistake(session: ReplSession) -> None:
+    block = "cd step(x, t):\n    loss = x\n    backprop(loss)\n\nfor i in y:\n  print(i)\nx"
+    entries = [*(e := Entries(session.is_array)).of(block.split("\n")), *e.rest()]
+    assert [entry.split("\n")[0] for entry in entries] == ["cd step(x, t):", "for i in y:", "x"]
+    assert refused(session, entries[0]).code == "E0190"
