@@ -71,16 +71,16 @@ check: $(READY)
 	$(BIN)/mypy
 
 fuzz: $(READY)
-	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs $(N) --bodies $(N)
+	@$(find_cc); $(BIN)/python tests/property/fuzz.py index bodies --count $(N)
 
 fuzz-notations: $(READY)
-	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs 0 --notations $(N)
+	@$(find_cc); $(BIN)/python tests/property/fuzz.py --count $(N)
 
 fuzz-texts: $(READY)
-	@$(BIN)/python tests/property/fuzz.py --programs 0 --texts $(N)
+	@$(BIN)/python tests/property/fuzz.py texts --count $(N)
 
 fuzz-tensors: $(READY)
-	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs 0 --tensors $(N)
+	@$(find_cc); $(BIN)/python tests/property/fuzz.py tensors --count $(N)
 
 commands: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/commands.py --count $(N)
@@ -92,7 +92,7 @@ matrix: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/matrix.py
 
 fuzz-schedules: $(READY)
-	@$(find_cc); $(BIN)/python tests/property/fuzz_schedules.py --programs $(N)
+	@$(find_cc); $(BIN)/python tests/property/fuzz.py schedules contractions attention --count $(N)
 
 accuracy: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/accuracy.py

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from random import Random
 
 from ilang.core import pipeline
-from ilang.core.diagnostic import Error
 from ilang.core.ir.graph import Assignment, Graph, Node
 from ilang.core.ir.syntax import Module, same
 from ilang.core.notation.files.layout import format_module
@@ -15,9 +14,7 @@ from ilang.core.notation.functions.printing import print_program
 from ilang.core.record import replace
 from ilang.core.source import Source
 from tests.property.bodies import DEFINITIONS, twins
-
-Failure = tuple[int, str, str]
-"""A seed, what went wrong, and the program."""
+from tests.property.tally import Tally
 
 
 def module_of(text: str) -> Module:
@@ -65,17 +62,14 @@ def survives(named: str) -> bool:
     )
 
 
-def check(seeds: Iterable[int]) -> list[Failure]:
-    """What goes wrong with the programs of some seeds."""
-    failures: list[Failure] = []
+def check(seeds: Iterable[int]) -> Tally:
+    """Compare the programs of some seeds with their wiring."""
+    tally = Tally()
     for seed in seeds:
+        tally.count(programs=1)
         named = twins(Random(seed))[0]
-        try:
+        with tally.noting(seed, [named]):
             _, one, other = graphs(seed)
-            if not same_graph(one, other):
-                failures.append((seed, "another graph", named))
-            if not survives(named):
-                failures.append((seed, "another text", named))
-        except Error as error:
-            failures.append((seed, str(error), named))
-    return failures
+            assert same_graph(one, other), "another graph"
+            assert survives(named), "another text"
+    return tally

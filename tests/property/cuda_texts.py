@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 from ilang.codegen.targets import cuda
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error, MeaningError, ShapeError
-from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.record import replace
 from tests.property import (
@@ -30,22 +29,11 @@ from tests.property import (
     tensor_programs,
     trial,
 )
-from tests.property.failing import Failure, noted
 from tests.property.spec_schedules import scheduled
-from tests.property.tally import Counts
+from tests.property.tally import Tally
 
 Says = list[str]
 """What a program is in words, for what may fail after it is drawn."""
-
-
-@dataclass
-class Tally(Counts):
-    """How many programs became texts, their lines, and what failed."""
-
-    programs: int = 0
-    refused: int = 0
-    lines: int = 0
-    failures: list[Failure] = field(default_factory=list)
 
 
 def check(notation: str, seeds: Sequence[int]) -> Tally:
@@ -53,23 +41,24 @@ def check(notation: str, seeds: Sequence[int]) -> Tally:
     tally = Tally()
     for seed in seeds:
         says = [notation]
-        with noted(tally.failures, seed, says):
+        with tally.noting(seed, says):
             try:
-                tally.lines += cuda.emit(DRAWN[notation](seed, says)).count("\n")
+                shaped = replace(DRAWN[notation](seed, says), name="p")
+                tally.count(lines=cuda.emit(pipeline.lower(shaped, GPU)).count("\n"))
             except MEANT.get(notation, ()):
-                tally.refused += 1
+                tally.count(refused=1)
                 continue
-            tally.programs += 1
+            tally.count(programs=1)
     return tally
 
 
-def _of_expressions(seed: int, says: Says) -> Program:
+def _of_expressions(seed: int, says: Says) -> Shaped:
     drawn = trial.draw(seed)
     says.append(drawn.written.text)
-    return checking.kernels_of(drawn, "p", checking.Tally(), GPU).program
+    return checking.legal_of(checking.shaped_of(drawn, "p"), GPU)[0]
 
 
-def _of_operands(seed: int, says: Says) -> Program:
+def _of_operands(seed: int, says: Says) -> Shaped:
     text = operand_texts.generate(seed)
     says.append(text)
     graph = pipeline.graph_of(pipeline.text_component(text), "p")
@@ -78,37 +67,37 @@ def _of_operands(seed: int, says: Says) -> Program:
     if seed % 2:
         shapes = [tuple(extents[: len(shaped.tensors[n].dims)]) for n in shaped.inputs]
         shaped = pipeline.infer(graph, shapes=shapes)
-    return pipeline.lower(shaped, GPU)
+    return shaped
 
 
-def _of_specifications(seed: int, says: Says) -> Program:
+def _of_specifications(seed: int, says: Says) -> Shaped:
     program = specs.generate(seed)
     if seed % 2:
         program = scheduled(program, random.Random(seed))[0]
     says.append(program.text)
-    return spec_checking.kernels_of(seed, program, "p", GPU).kernels
+    return spec_checking.shaped_of(seed, program, "p")[0]
 
 
-def _mixed(seed: int, says: Says) -> Program:
+def _mixed(seed: int, says: Says) -> Shaped:
     drawn = mixed.generate(seed)
     says.append(pipeline.graph_text(drawn.graph))
-    return mixed_checking.kernels_of(drawn, "p", GPU).kernels
+    return mixed_checking.shaped_of(drawn, "p")
 
 
-def _of_functions(seed: int, says: Says) -> Program:
+def _of_functions(seed: int, says: Says) -> Shaped:
     program = tensor_programs.generate(seed)
     says.append(program.text)
-    shaped = tensor_checking.session_of(program, "numpy")._solved.shaped()
-    return pipeline.lower(replace(shaped, name="p"), GPU)
+    shaped: Shaped = tensor_checking.session_of(program, "numpy")._solved.shaped()
+    return shaped
 
 
-def _called(notation: str, seed: int, says: Says) -> Program:
+def _called(notation: str, seed: int, says: Says) -> Shaped:
     drawn = notations.generate(notation, seed)
     says.append(repr(drawn.component))
-    return notation_checking.kernels_of(seed, drawn, "p", GPU).kernels
+    return notation_checking.shaped_of(seed, drawn, "p")
 
 
-DRAWN: dict[str, Callable[[int, Says], Program]] = {
+DRAWN: dict[str, Callable[[int, Says], Shaped]] = {
     "index": _of_expressions,
     "einsum, extended": _of_specifications,
     "operands": _of_operands,
@@ -116,7 +105,7 @@ DRAWN: dict[str, Callable[[int, Says], Program]] = {
     "tensor functions": _of_functions,
     **{name: partial(_called, name) for name in notation_checking.NOTATIONS},
 }
-"""By what programs are drawn from: the kernels of a seed; words say what is drawn."""
+"""By what programs are drawn from: the program of a seed; words say what is drawn."""
 
 MEANT: dict[str, tuple[type[Error], ...]] = {"operands": (MeaningError, ShapeError)}
 """The refusals that a program of a notation may deserve."""

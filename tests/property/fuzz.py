@@ -1,18 +1,14 @@
-"""Random programs against the oracle: ``python tests/property/fuzz.py --programs 1000``.
+"""Random programs against what they mean: ``python tests/property/fuzz.py [NAME...] --count 1000``.
 
-Every program is compiled to C and run under sanitizers, optimised, or with threads, and compared with the oracle bit
-by bit where arithmetic is exact. Failures are made small and kept in ``tests/property/cases/``, which the test suite
-replays. The same seed gives the same programs.
+Names say what is drawn from; without any, it is every notation, each as often. Programs are compiled to C and run under
+sanitizers, optimised or with threads, and of a notation every seventh batch is CUDA for the emulator; results are
+compared with the oracle, bit by bit where arithmetic is exact. The same seed gives the same programs. Failures are
+printed with their seeds; programs of index expressions are kept in ``tests/property/cases/``, which the tests replay.
 
-``--specs 1000`` checks as many chains of einsum specifications and expressions (``specs.py``) in the same modes, and
-``--mixed 1000`` as many graphs that operations between tensors are in as well (``mixed.py``); ``--bodies 1000``
-compares definitions over names with their wiring (``bodies.py``). A failure is printed with its seed.
-
-``--tensors 2000`` runs random tensor functions and routines (``tensor_programs.py``) beside what their text means.
-
-``--notations 10000`` draws from all of these and from what is called beside them (``notations.py``: einx, elementwise
-kernels, NumPy's einsum, named values), compiled as C and, every seventh batch, as CUDA for the emulator. ``--texts
-10000`` prints as many of these, tensor functions and routines among them, as CUDA and compiles none.
+Beside the notations there are ``tensors`` (functions and routines, run beside what their text means), ``bodies``
+(definitions over names, compared with their wiring), ``texts`` (all of these printed as CUDA, which nothing compiles),
+and programs with schedules, which are refused by a rule or right: ``schedules``, ``contractions`` (for a GPU, whose
+blocks share copies, most of them double-buffered) and ``attention`` (whose reductions may run).
 """
 
 from __future__ import annotations
@@ -21,70 +17,55 @@ import argparse
 import multiprocessing
 import random
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import zip_longest
 from multiprocessing.pool import Pool
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ilang.core.diagnostic import ToolError  # noqa: E402 - found through the line above
-from tests import shares  # noqa: E402 - as above
-from tests.property import (  # noqa: E402 - as above
+from ilang import ToolError  # noqa: E402 - found through the line above
+from ilang.core.machine import CPU  # noqa: E402
+from tests import shares  # noqa: E402
+from tests.property import (  # noqa: E402
     body_checking,
+    checking,
+    contractions,
     cuda_texts,
     emulated,
     mixed_checking,
     native,
     notation_checking,
+    schedules,
     selections,
     spec_checking,
     tensor_checking,
     trial,
 )
-from tests.property.checking import Failure, Tally, check  # noqa: E402
-from tests.property.failing import noted  # noqa: E402
-from tests.property.shrinking import shrink  # noqa: E402
+from tests.property.tally import Failure, Tally  # noqa: E402
 
 CASES = Path(__file__).resolve().parent / "cases"
-MODES = ("sanitized", "sanitized", "fast", "sanitized", "threads", "sanitized", "sanitized")
+MODES = ("sanitized", "cuda-checked", "fast", "sanitized", "threads", "sanitized", "threads")
 """How one batch after the other is compiled: sanitizers find most, the others are there for what they hide."""
-LOOPS_EVERY = 4
-"""Batches of which one is also computed by plain loops."""
 KEPT = 10
-"""Failures that are made small and kept; more of them are mostly the same."""
-
-NOTATION_MODES = (
-    "sanitized",
-    "cuda-checked",
-    "fast",
-    "sanitized",
-    "threads",
-    "sanitized",
-    "threads",
-)
-"""The same for programs of all notations."""
+"""Failures that are shown whole; more of them are mostly the same."""
 COMPILED_EVERY = 10
 """Gradients of which one is compiled, by itself; the others are evaluated."""
 EMULATED = 10
 """Programs in one CUDA text at most: each takes as long to compile as several in C."""
 
-Job = tuple[int, int, str, bool]
-Told = tuple[int, str, str]
-"""A failure: the seed, the step, words."""
+Job = tuple[int, int, str]
+"""The first seed of a batch, how many, and the mode."""
 
 
 def jobs(seed: int, count: int, batch: int, modes: tuple[str, ...] = MODES) -> Iterator[Job]:
-    """Batches of seeds: the first, how many, the mode, and whether plain loops run too."""
+    """Batches of seeds."""
     for number, start in enumerate(range(0, count, batch)):
-        size = min(batch, count - start)
-        yield seed + start, size, modes[number % len(modes)], number % LOOPS_EVERY == 0
+        yield seed + start, min(batch, count - start), modes[number % len(modes)]
 
 
 def take_all() -> None:
@@ -92,302 +73,151 @@ def take_all() -> None:
     shares.fuzz = shares.SIXTHS
 
 
-def checkers(jobs: int) -> Pool:
-    """Processes that check batches, all that there is to check of each."""
-    return multiprocessing.get_context("spawn").Pool(jobs, take_all)
+def work(seeds: range, mode: str) -> Tally:
+    """Check one batch of index expressions."""
+    return checking.check([drawn(seed, mode) for seed in seeds], mode)
 
 
-def work(job: Job) -> Tally:
-    """Check one batch."""
-    start, size, mode, with_loops = job
-    filling = mode in native.OPTIMISED
-    trials = [trial.draw(seed, filling) for seed in range(start, start + size)]
-    return check(trials, mode, with_loops)
+def drawn(seed: int, mode: str) -> trial.Trial:
+    """The trial of a seed, whose arrays fill vectors where compilers make some."""
+    return trial.draw(seed, mode in native.OPTIMISED)
 
 
-def work_specs(job: Job) -> spec_checking.Tally:
-    """Check one batch of specifications."""
-    start, size, mode, _ = job
-    return spec_checking.check(range(start, start + size), mode)
-
-
-def fuzz_specs(seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]) -> bool:
-    """Check so many programs of specifications; whether none failed."""
-    total = spec_checking.Tally()
-    todo = list(jobs(seed, count, options.batch, modes))
-    with checkers(options.jobs) as pool:
-        for tally in pool.imap(work_specs, todo):
-            total.add(tally)
-    print(f"specifications    {total.programs}, {total.runs} calls, each three times")
-    print(f"elements compared {total.elements}; by the solver of rows too: {total.by_rows} runs")
-    print(f"refused alike     {total.misfits}")
-    print(f"with a schedule   {total.schedules}; refused by a rule: {total.refused}")
-    print(f"failures          {len(total.failures)}")
-    for number, step, message in total.failures[:KEPT]:
-        print(f"\nseed {number}: {step}: {message}")
-    return not total.failures
-
-
-def work_mixed(job: Job) -> mixed_checking.Tally:
-    """Check one batch of mixed graphs."""
-    start, size, mode, _ = job
-    return mixed_checking.check(range(start, start + size), mode)
-
-
-def fuzz_mixed(seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]) -> bool:
-    """Check so many mixed graphs; whether none failed."""
-    total = mixed_checking.Tally()
-    with checkers(options.jobs) as pool:
-        for tally in pool.imap(work_mixed, list(jobs(seed, count, options.batch, modes))):
-            total.add(tally)
-    kinds = ", ".join(f"{number} {kind}" for kind, number in total.kinds.most_common())
-    print(f"mixed graphs      {total.programs}, {total.fixed} of fixed extents; {total.runs} calls")
-    print(f"elements compared {total.elements}")
-    print(f"operations        {kinds}")
-    print(f"failures          {len(total.failures)}")
-    for number, step, message in total.failures[:KEPT]:
-        print(f"\nseed {number}: {step}: {message}")
-    return not total.failures
-
-
-def work_notation(notation: str, job: Job) -> notation_checking.Tally:
-    """Check one batch of a notation that is called."""
-    start, size, mode, _ = job
-    return notation_checking.check(notation, range(start, start + size), mode)
-
-
-def work_selections(job: Job) -> notation_checking.Tally:
+def work_selections(seeds: range, mode: str) -> Tally:
     """Check the gradients of one batch of functions that choose; every tenth is compiled."""
-    start, size, mode, _ = job
-    tally = notation_checking.Tally()
-    for seed in range(start, start + size):
-        tally.runs += 1
+    tally = Tally()
+    for seed in seeds:
         compiled = "cuda-emulated" if mode in emulated.MODES else "c"
         target = compiled if seed % COMPILED_EVERY == 0 else "numpy"
-        with noted(tally.failures, seed, [f"on {target}"]):
-            tally.elements += selections.checked(seed, target)
+        with tally.noting(seed, [f"on {target}"]):
+            tally.count(runs=1, elements=selections.checked(seed, target))
     return tally
 
 
-def told_of(failure: Failure) -> Told:
-    """A failure of an index expression as the others are told."""
-    return failure.trial.seed, failure.step, f"{failure.trial.written.text}\n{failure.message}"
-
-
-def keep(failure: Failure, folder: Path) -> Path:
-    """Make a failure small and keep it."""
-
-    def fails(candidate: trial.Trial) -> bool:
-        found = check([candidate], failure.mode).failures
-        return any(other.step == failure.step for other in found)
-
-    small = shrink(failure.trial, fails)
-    found = [other for other in check([small], failure.mode).failures if other.step == failure.step]
-    message = found[0].message if found else failure.message
-    remark = {"step": failure.step, "mode": failure.mode, "message": message.splitlines()}
-    path = trial.save(small, folder, remark)
-    print(
-        f"\n{failure.step} ({failure.mode}), kept as {path.name}:\n{small.written.text}\n{message}\n"
-    )
-    return path
-
-
-def work_bodies(job: Job) -> list[body_checking.Failure]:
-    """Check one batch of definitions over names."""
-    start, size, _, _ = job
-    return body_checking.check(range(start, start + size))
-
-
-def fuzz_bodies(seed: int, count: int, options: argparse.Namespace) -> bool:
-    """Check so many definitions over names; whether none failed."""
-    with checkers(options.jobs) as pool:
-        found = pool.imap(work_bodies, list(jobs(seed, count, options.batch)))
-        failures = [failure for batch in found for failure in batch]
-    print(f"bodies over names {count}")
-    print(f"failures          {len(failures)}")
-    for number, step, message in failures[:KEPT]:
-        print(f"\nseed {number}: {step}\n{message}")
-    return not failures
-
-
-def work_tensors(job: Job) -> tensor_checking.Tally:
+def work_tensors(seeds: range, mode: str) -> Tally:
     """Check one batch of tensor functions and routines; one that cannot be compiled in time counts as refused."""
-    start, size, mode, _ = job
     try:
-        return tensor_checking.check(range(start, start + size), mode, session_every=size)
+        return tensor_checking.check(seeds, mode, session_every=len(seeds))
     except ToolError as error:
-        print(f"from seed {start}: {error.message}", flush=True)
-        return tensor_checking.Tally(refused=size)
+        print(f"from seed {seeds[0]}: {error.message}", flush=True)
+        return Tally(Counter(refused=len(seeds)))
 
 
-def fuzz_tensors(
-    seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]
-) -> bool:
-    """Check so many tensor functions and routines; whether none failed."""
-    total = tensor_checking.Tally()
-    with checkers(options.jobs) as pool:
-        for tally in pool.imap(work_tensors, list(jobs(seed, count, options.batch, modes))):
-            total.add(tally)
-    kinds = ", ".join(f"{number} {kind}" for kind, number in total.programs.most_common())
-    print(
-        f"tensor programs   {total.programs.total()}: {kinds}; {total.sessions} in C sessions too"
-    )
-    print(f"runs compared     {total.runs}, {total.elements} elements; with meaning {total.meant}")
-    print(f"gradients         {total.gradients} by differences; unclear {total.unclear} programs")
-    print(f"refused           {total.refused}")
-    print(f"failures          {len(total.failures)}")
-    for number, step, message in total.failures[:KEPT]:
-        print(f"\nseed {number}: {step}: {message}")
-    return not total.failures
+def work_texts(seeds: range, _: str) -> Tally:
+    """Print one batch of programs as CUDA, each by turns of another notation."""
+    tally, names = Tally(), [*cuda_texts.DRAWN]
+    for n, name in enumerate(names):
+        tally.add(cuda_texts.check(name, seeds[n :: len(names)]))
+    return tally
 
 
-def work_texts(job: tuple[str, Job]) -> cuda_texts.Tally:
-    """Print one batch of programs of a notation as CUDA."""
-    notation, (start, size, _, _) = job
-    return cuda_texts.check(notation, range(start, start + size))
+def work_schedules(seeds: range, mode: str) -> Tally:
+    """Sort one batch of programs with schedules, and check what is legal."""
+    legal, refused = schedules.sorted_out(seeds)
+    assert set(refused) <= schedules.RULES
+    tally = checking.check(legal, "sanitized" if mode in emulated.MODES else mode)
+    assert not tally.counts["refused_schedules"]
+    tally.count(**refused)
+    return tally
 
 
-def fuzz_texts(seed: int, count: int, options: argparse.Namespace) -> bool:
-    """Print so many programs of all notations as CUDA; whether none failed."""
-    share = -(-count // len(cuda_texts.DRAWN))
-    todo = [(name, job) for name in cuda_texts.DRAWN for job in jobs(seed, share, options.batch)]
-    total = cuda_texts.Tally()
-    with checkers(options.jobs) as pool:
-        for tally in pool.imap(work_texts, todo):
-            total.add(tally)
-    print(f"texts of CUDA     {total.programs}, {total.lines} lines")
-    print(f"failures          {len(total.failures)}")
-    for number, step, message in total.failures[:KEPT]:
-        print(f"\nseed {number}: {step}: {message}")
-    return not total.failures
+def work_contractions(seeds: range, _: str) -> Tally:
+    """Check contractions on the emulator."""
+    right, wrong = contractions.failures(seeds)
+    return Tally(Counter(runs=right), [(seeds[0], "answer", says) for says in wrong])
 
 
-DRAWN: dict[str, Callable[[Job], Any]] = {
+def work_attention(seeds: range, _: str) -> Tally:
+    """Check programs like attention."""
+    from tests.property.test_online import Drawn
+
+    batch = Drawn(random.Random(seeds[0]), len(seeds), CPU, len(seeds) + 1)
+    wrong = batch.wrong(native.run(batch.programs, batch.calls, "sanitized"))
+    return Tally(Counter(runs=len(batch.programs)), [(seeds[0], "answer", says) for says in wrong])
+
+
+NOTATIONS: dict[str, Callable[[range, str], Tally]] = {
     "index": work,
-    "einsum, extended": work_specs,
-    "mixed": work_mixed,
+    "einsum, extended": spec_checking.check,
+    "mixed": mixed_checking.check,
     "gradients of choices": work_selections,
-    **{name: partial(work_notation, name) for name in notation_checking.NOTATIONS},
+    **{name: partial(notation_checking.check, name) for name in notation_checking.NOTATIONS},
 }
-"""By what programs are drawn from: what checks a batch of them. Each is as often drawn from."""
+"""By what programs are drawn from: what checks a batch of them in a mode."""
+DRAWN = {
+    **NOTATIONS,
+    "tensors": work_tensors,
+    "bodies": lambda seeds, _: body_checking.check(seeds),
+    "texts": work_texts,
+    "schedules": work_schedules,
+    "contractions": work_contractions,
+    "attention": work_attention,
+}
+AT_ONCE = ("contractions", "tensors")
+"""What takes as long to compile on the emulator, or in any mode, as programs in CUDA do."""
 
 
-def work_any(job: tuple[str, Job]) -> tuple[str, str, int, int, list[Told]]:
-    """Check one batch of a notation: what it is, its mode, programs, runs, and what failed."""
-    notation, (start, size, mode, with_loops) = job
-    runs, told = 0, list[Told]()
-    step = EMULATED if mode in emulated.MODES else size
+def work_any(job: tuple[str, Job]) -> tuple[str, str, Tally]:
+    """Check one batch: what it is drawn from, its mode, and what was done."""
+    name, (start, size, mode) = job
+    total = Tally()
+    step = EMULATED if mode in emulated.MODES or name in AT_ONCE else size
     for first in range(start, start + size, step):
-        part = (first, min(step, start + size - first), mode, with_loops)
+        seeds = range(first, min(first + step, start + size))
+        total.count(drawn=len(seeds))
         try:
-            tally = DRAWN[notation](part)
+            total.add(DRAWN[name](seeds, mode))
         except Exception as error:  # the other batches are worth having
-            told.append((first, "crashed", f"a batch of {part[1]}: {error}"))
-            continue
-        runs += tally.runs
-        told += [each if isinstance(each, tuple) else told_of(each) for each in tally.failures]
-    return notation, mode, size, runs, told
+            total.failures.append((first, "crashed", f"a batch of {len(seeds)}: {error}"))
+    return name, mode, total
 
 
-def fuzz_notations(
-    seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]
-) -> bool:
-    """Check so many programs of all notations; whether none failed."""
-    share, more = divmod(count, len(DRAWN))
-    batches = [
-        [(name, batch) for batch in jobs(seed, share + (n < more), options.batch, modes)]
-        for n, name in enumerate(DRAWN)
-    ]
-    todo = [each for some in zip_longest(*batches) for each in some if each is not None]
-    programs, runs, failures = Counter[tuple[str, bool]](), 0, list[tuple[str, str, Told]]()
-    with checkers(options.jobs) as pool:
-        for notation, mode, drawn, calls, told in pool.imap_unordered(work_any, todo):
-            programs[notation, mode in emulated.MODES] += drawn
-            runs += calls
-            failures += [(notation, mode, each) for each in told]
-            say = f"{programs.total()} programs, {runs} calls, {len(failures)} failures"
-            print(f"\r{say}", end="" if sys.stdout.isatty() else "\n", flush=True)
-    print()
-    for notation in DRAWN:
-        by_c, by_cuda = (programs[notation, emulated] for emulated in (False, True))
-        print(f"{notation:<18}{by_c + by_cuda}, of which {by_cuda} as CUDA")
-    print(f"all notations     {programs.total()}, {runs} calls")
-    print(f"failures          {len(failures)}")
-    for notation, mode, (number, step, message) in failures[:KEPT]:
-        print(f"\n{notation}, {mode}, seed {number}: {step}: {message}")
-    return not failures
+def pool(jobs: int) -> Pool:
+    """Processes that check batches, all that there is to check of each."""
+    return multiprocessing.get_context("spawn").Pool(jobs, take_all)
 
 
 def main() -> int:
     """Run from the command line; the exit status is 1 if anything failed."""
     parser = argparse.ArgumentParser(description="Check random programs against the oracle.")
-    parser.add_argument("--programs", type=int, default=1000)
-    parser.add_argument("--specs", type=int, default=0, help="chains of einsum specifications")
-    parser.add_argument("--mixed", type=int, default=0, help="graphs with tensor operations")
-    parser.add_argument("--notations", type=int, default=0, help="programs of every notation")
-    parser.add_argument("--texts", type=int, default=0, help="programs printed as CUDA alone")
-    parser.add_argument("--tensors", type=int, default=0, help="tensor functions and routines")
-    parser.add_argument("--bodies", type=int, default=0, help="definitions over names")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(DRAWN)}")
+    parser.add_argument("--count", type=int, default=1000, help="programs, of all names together")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=50, help="programs in one C file")
-    parser.add_argument(
-        "--mode",
-        choices=sorted((*native.MODES, *emulated.MODES)),
-        help="compile every batch this way",
-    )
+    every = sorted((*native.MODES, *emulated.MODES))
+    parser.add_argument("--mode", choices=every, help="compile every batch this way")
     parser.add_argument("--keep", type=Path, default=CASES, help="where failures are kept")
     options = parser.parse_args()
+    names = options.names or [*NOTATIONS]
+    if unknown := {*names} - {*DRAWN}:
+        parser.error(f"nothing is drawn from {', '.join(sorted(unknown))}")
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     modes = MODES if options.mode is None else (options.mode,)
     print(f"seed {seed}", flush=True)
-    fine = not options.specs or fuzz_specs(seed, options.specs, options, modes)
-    fine &= not options.mixed or fuzz_mixed(seed, options.mixed, options, modes)
-    fine &= not options.texts or fuzz_texts(seed, options.texts, options)
-    fine &= not options.bodies or fuzz_bodies(seed, options.bodies, options)
-    if options.tensors:
-        chosen = NOTATION_MODES if options.mode is None else modes
-        fine &= fuzz_tensors(seed, options.tensors, options, chosen)
-    if options.notations:
-        chosen = NOTATION_MODES if options.mode is None else modes
-        fine &= fuzz_notations(seed, options.notations, options, chosen)
-    if not options.programs:
-        return 0 if fine else 1
-    total, batches, started = Tally(), Counter[str](), time.monotonic()
-    todo = list(jobs(seed, options.programs, options.batch, modes))
-    with checkers(options.jobs) as pool:
-        for number, tally in enumerate(pool.imap(work, todo)):
-            total.add(tally)
-            batches[todo[number][2]] += 1
-            rate = total.programs / (time.monotonic() - started)
-            say = f"{total.programs} programs, {len(total.failures)} failures, {rate:.1f} a second"
+    share, more = divmod(options.count, len(names))
+    batches = [
+        [(name, batch) for batch in jobs(seed, share + (n < more), options.batch, modes)]
+        for n, name in enumerate(names)
+    ]
+    todo = [each for some in zip_longest(*batches) for each in some if each is not None]
+    counts, failures = {name: Counter[str]() for name in names}, list[tuple[str, str, Failure]]()
+    with pool(options.jobs) as workers:
+        for number, (name, mode, tally) in enumerate(workers.imap_unordered(work_any, todo), 1):
+            counts[name] += tally.counts
+            failures += [(name, mode, each) for each in tally.failures]
+            say = f"{number} batches of {len(todo)}, {len(failures)} failures"
             print(f"\r{say}", end="" if sys.stdout.isatty() else "\n", flush=True)
-    report(total, batches, time.monotonic() - started)
-    for failure in total.failures[:KEPT]:
-        keep(failure, options.keep)
-    for failure in total.failures[KEPT:]:
-        print(
-            f"seed {failure.trial.seed}: {failure.step} ({failure.mode}): {failure.message[:300]}"
-        )
-    return 0 if fine and not total.failures else 1
+    for name, done in counts.items():
+        print(f"{name}: {', '.join(f'{count} {what}' for what, count in done.items())}")
+    print(f"{len(failures)} failures")
+    for number, (name, mode, (at, step, says)) in enumerate(failures):
+        print(f"\n{name}, {mode}, seed {at}: {step}: {says if number < KEPT else says[:300]}")
+        if name == "index" and number < KEPT:
+            remark = {"step": step, "mode": mode, "message": says.splitlines()}
+            print(f"kept as {trial.save(drawn(at, mode), options.keep, remark).name}")
+    return 1 if failures else 0
 
-
-def report(total: Tally, batches: Counter[str], seconds: float) -> None:
-    """Totals, a line each."""
-    steps = Counter(failure.step for failure in total.failures)
-    listed = ", ".join(f"{count} {mode}" for mode, count in sorted(batches.items()))
-    print(f"\nprograms          {total.programs} in {seconds:.0f} s")
-    print(f"batches           {sum(batches.values())}: {listed}")
-    print(f"calls             {total.runs}, each three times; by plain loops too: {total.by_loops}")
-    share = total.open_elements / max(total.elements, 1)
-    print(f"elements compared {total.elements}, of which {share:.2%} may be anything")
-    print(f"refused schedules {total.refused_schedules}")
-    print(f"mismatches        {steps['answer'] + steps['oracle'] + steps['inference']}")
-    print(f"sanitizer reports {steps['died']}")
-    print(f"other failures    {sum(steps.values()) - sum(steps[s] for s in COUNTED)}")
-
-
-COUNTED = ("answer", "oracle", "inference", "died")
 
 if __name__ == "__main__":
     take_all()

@@ -21,6 +21,7 @@ from ilang.core.ir.shaped import Shaped
 from ilang.core.reference import evaluate
 from ilang.core.transform.reverse import gradient
 from tests.property import checking, mixed, specs, trial
+from tests.property.tally import Tally
 
 Array = npt.NDArray[Any]
 
@@ -32,24 +33,11 @@ AGREE = 1e-6
 """How far two differences may be from each other for either to tell something."""
 
 
-@dataclass
-class Tally:
-    """What came of trials."""
-
-    checked: int = 0
-    refused: int = 0
-    unclear: int = 0
-    failures: list[str] | None = None
-
-    def fail(self, what: str) -> None:
-        """Note a gradient that differences do not confirm."""
-        self.failures = [*(self.failures or []), what]
-
-
 @dataclass(frozen=True)
 class Case:
     """A program in float64 where it has floats, and its arrays."""
 
+    seed: int
     name: str
     shaped: Shaped
     arrays: tuple[Array, ...]
@@ -96,7 +84,7 @@ def _case(
     for array, dtype in zip(arrays, dtypes, strict=True):
         smooth = rng.uniform(0.5, 1.5, array.shape) if positive else rng.normal(size=array.shape)
         given.append(smooth if dtype in FLOATS else array)
-    return Case(name, shaped, tuple(given))
+    return Case(seed, name, shaped, tuple(given))
 
 
 def check(case: Case, tally: Tally) -> None:
@@ -106,7 +94,7 @@ def check(case: Case, tally: Tally) -> None:
     try:
         backward = gradient(shaped, wrt)
     except MeaningError:  # E0260: nothing can flow back
-        tally.refused += 1
+        tally.count(refused=1)
         return
     extents = pipeline.fit(shaped, [array.shape for array in arrays])
     rng = np.random.default_rng(len(case.name))
@@ -146,14 +134,15 @@ def check(case: Case, tally: Tally) -> None:
         not np.isfinite([found, one, other, total]).all()
         or abs(one - other) > AGREE * scale + noise
     ):
-        tally.unclear += 1
+        tally.count(unclear=1)
         return
     if abs(found - one) > CLOSE * scale + noise:
         bends = [(along(h) + along(-h) - 2 * along(0.0)) / h for h in (STEP, 2 * STEP)]
         if (
             abs(bends[1] - 2 * bends[0]) > AGREE * scale + noise
         ):  # at a tie winners share: no difference tells
-            tally.unclear += 1
+            tally.count(unclear=1)
             return
-        tally.fail(f"{case.name}\n  gradient {found!r}, differences {one!r} and {other!r}")
-    tally.checked += 1
+        says = f"{case.name}\n  gradient {found!r}, differences {one!r} and {other!r}"
+        tally.failures.append((case.seed, "differences", says))
+    tally.count(checked=1)

@@ -213,7 +213,7 @@ def _fine(factors: Sequence[Known], dtype: str) -> bool:
 def _argument(node: Expression, known: Known, letters: str) -> Known:
     """The position of an extreme element; anything where an element may be another one."""
     (axis,) = (at for at, letter in enumerate(letters) if letter not in node.output)
-    if not known.value.shape[axis]:  # refused, and met by shrinking alone
+    if not known.value.shape[axis]:  # refused
         known = Known(np.zeros([n or 1 for n in known.value.shape]))
     find = np.argmax if node.op == ">@" else np.argmin
     value = np.asarray(find(known.value, axis=axis), np.int64)

@@ -1,7 +1,7 @@
 """Random programs as values: a graph of typed nodes, made from a seed.
 
 A ``Program`` says what a text means, apart from any way to write it: ``writer.py`` writes it with combinators,
-``meaning.py`` and ``loops.py`` compute it. Every node is legal by the rules of docs/language.md section 2, which stand
+``meaning.py`` computes it. Every node is legal by the rules of docs/language.md section 2, which stand
 here a second time on purpose: nothing of the product is imported.
 
 Axes have no extents yet. ``Program.classes`` says which dimensions a program forces to be equal; ``extents`` draws a
@@ -1115,22 +1115,6 @@ def from_json(data: dict[str, list[list[object]]]) -> Program:
     return Program(tuple(nodes), tuple(inputs), tuple(outputs))  # type: ignore[arg-type]
 
 
-def valid(program: Program) -> bool:
-    """Whether nodes read earlier values only, ranks agree, and types may meet: what shrinking may break."""
-    try:
-        dtypes, ranks = program.dtypes(), program.ranks()
-    except (ValueError, IndexError):
-        return False
-    for number, node in enumerate(program.nodes):
-        if any(read >= number for read in reads_of(node)):
-            return False
-        if isinstance(node, Expression) and not _valid_expression(node, dtypes, ranks, program):
-            return False
-        if isinstance(node, Lookup) and not _valid_lookup(node, dtypes, ranks, program):
-            return False
-    return bool(program.outputs) and not literals_meet(program)
-
-
 def literals_meet(program: Program) -> bool:
     """Whether a value of literals and truth values alone has the type of a number or of a conversion that it meets.
 
@@ -1155,52 +1139,3 @@ def literals_meet(program: Program) -> bool:
         if dtypes[number] == "f32" and alone and all(dtype == "bool" for dtype in known):
             found.add(number)
     return False
-
-
-def _valid_expression(
-    node: Expression, dtypes: Sequence[str | None], ranks: Sequence[int], program: Program
-) -> bool:
-    written = (node.left or node.patterns[0], *node.patterns[1:])
-    if any(len(w) != ranks[read] for w, read in zip(written, node.reads, strict=True)):
-        return False
-    met = operand_type(node, dtypes)
-    if node.op in NEED_FLOATS and met in INTEGERS:
-        return False
-    numbers = [program.nodes[read] for read in node.reads]
-    texts = [number.text for number in numbers if isinstance(number, Number)]
-    return node.op in LOGIC or met not in INTEGERS or all(text in WHOLE for text in texts)
-
-
-def _valid_lookup(
-    node: Lookup, dtypes: Sequence[str | None], ranks: Sequence[int], program: Program
-) -> bool:
-    """Whether indices are those of an input: what is computed may be out of range."""
-    place, table = node.reads
-    same = (len(node.place), len(node.table)) == (ranks[place], ranks[table])
-    is_number = isinstance(program.nodes[table], Number)
-    given = isinstance(program.nodes[place], Input) and dtypes[place] in INTEGERS
-    return same and given and not is_number
-
-
-def pruned(program: Program) -> Program:
-    """A program without the nodes that no output needs, renumbered."""
-    needed = set(program.outputs)
-    for number in range(len(program.nodes) - 1, -1, -1):
-        if number in needed:
-            needed.update(reads_of(program.nodes[number]))
-    kept = sorted(needed)
-    new = {old: number for number, old in enumerate(kept)}
-    nodes = [renumbered(program.nodes[old], new) for old in kept]
-    inputs = tuple(new[n] for n in program.inputs if n in new)
-    return Program(tuple(nodes), inputs, tuple(new[n] for n in program.outputs))
-
-
-def renumbered(node: Node, new: dict[int, int]) -> Node:
-    """A node with its reads renamed."""
-    match node:
-        case Expression() | Lookup():
-            return replace(node, reads=tuple(new[read] for read in node.reads))
-        case Conversion():
-            return replace(node, read=new[node.read])
-        case _:
-            return node

@@ -4,127 +4,96 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from ilang import ShapeError, tensor
 from ilang.core import pipeline
-from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import same
-from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.components.printer import print_tree
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
-from tests.property import emulated, native, specs
-from tests.property.failing import Failure, noted
+from tests.property import specs
+from tests.property.batch import Comparison, Subject, compiled, machine_of
 from tests.property.spec_schedules import scheduled
 from tests.property.specs import Array, Program, Spec
-from tests.property.tally import Counts
+from tests.property.tally import Tally
 
 CLOSE = 1e-5
 """Rounding that a float32 sum may differ by, beside the sum of the sizes of its terms."""
 
 
-@dataclass
-class Tally(Counts):
-    """What was done, and every failure: the seed, the step, words."""
-
-    programs: int = 0
-    runs: int = 0
-    elements: int = 0
-    by_rows: int = 0
-    misfits: int = 0
-    schedules: int = 0
-    refused: int = 0
-    failures: list[Failure] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Lowered:
-    """A program on its way; ``fixed`` is the run whose extents it is compiled for, or None."""
-
-    seed: int
-    program: Program
-    shaped: Shaped
-    kernels: Kernels
-    runs: tuple[int, ...]
-
-
 def check(seeds: Sequence[int], mode: str) -> Tally:
     """Check the programs of some seeds in one C program, or in one of CUDA."""
     tally = Tally()
-    lowered: list[_Lowered] = []
+    subjects: list[Subject] = []
     for seed in seeds:
-        tally.programs += 1
         program = specs.generate(seed)
+        tally.count(programs=1)
         says = [program.text]
-        with noted(tally.failures, seed, says):
+        with tally.noting(seed, says):
             if seed % 2:
                 program, given, refused = scheduled(program, random.Random(seed))
                 says[:] = [program.text]
-                tally.schedules, tally.refused = tally.schedules + given, tally.refused + refused
-            machine = GPU if mode in emulated.MODES else CPU
-            one = kernels_of(seed, program, f"p{len(lowered)}", machine)
-            _by_oracle(one, tally)
-            lowered.append(one)
-    _by_c(lowered, mode, tally)
+                tally.count(schedules=given, refused=refused)
+            shaped, numbers = shaped_of(seed, program, f"p{len(subjects)}")
+            kernels = pipeline.lower(shaped, machine_of(mode))
+            runs = [_by_oracle(shaped, program, run, tally) for run in numbers]
+            spec = program.stages[0]
+            if len(numbers) > 1 and len(program.stages) == 1 and isinstance(spec, Spec):
+                for run in runs:
+                    _misfit(seed, shaped, spec, run.arrays, tally)
+            subjects.append(Subject(seed, program.text, shaped, kernels, runs))
+    compiled(subjects, mode, tally)
     return tally
 
 
-def kernels_of(seed: int, program: Program, name: str, machine: Machine) -> _Lowered:
+def shaped_of(seed: int, program: Program, name: str) -> tuple[Shaped, Sequence[int]]:
+    """A program inferred, and the numbers of its runs: one, whose extents it is compiled for, or all."""
     tree = pipeline.text_component(program.text)
     assert same(pipeline.text_component(print_tree(tree)), tree), f"printed: {print_tree(tree)}"
     runs = (seed % len(program.runs),) if seed % 4 == 0 else tuple(range(len(program.runs)))
     arrays = program.runs[runs[0]]
     shapes = [array.shape for array in arrays] if len(runs) == 1 else None
     ranks = [array.ndim for array in arrays]
-    shaped = pipeline.infer(
-        pipeline.graph_of(tree, name), [program.dtype] * len(arrays), ranks, shapes
-    )
-    shaped = replace(shaped, name=name)
-    return _Lowered(seed, program, shaped, pipeline.lower(shaped, machine), runs)
+    graph = replace(pipeline.graph_of(tree, name), name=name)
+    return pipeline.infer(graph, [program.dtype] * len(arrays), ranks, shapes), runs
 
 
-def _by_oracle(one: _Lowered, tally: Tally) -> None:
-    """The evaluator agrees, and so do rows with known extents where there is one specification."""
-    for run in one.runs:
-        arrays = one.program.runs[run]
-        extents = pipeline.fit(one.shaped, [array.shape for array in arrays])
-        want = specs.evaluate(one.program, run)
-        got = evaluate(one.shaped, arrays, extents)[0]
-        assert _alike(got, want), f"run {run}: {got}\nin place of {want}"
-        if len(one.program.stages) == 1 and isinstance(one.program.stages[0], Spec):
-            tally.by_rows += 1
-            found = by_rows(one.program.stages[0], arrays)
-            assert _alike(found, want), f"run {run}, rows: {found}\nin place of {want}"
-            _misfit(one, arrays, tally)
+def _by_oracle(shaped: Shaped, program: Program, run: int, tally: Tally) -> Comparison:
+    """A run on which the evaluator agrees, and so do rows with known extents where there is one specification."""
+    arrays, want = program.runs[run], specs.evaluate(program, run)
+
+    def compare(outputs: Sequence[Array]) -> None:
+        assert _alike(outputs[0], want), f"run {run}: {outputs[0]}\nin place of {want}"
+
+    compare(evaluate(shaped, arrays, pipeline.fit(shaped, [array.shape for array in arrays])))
+    if len(program.stages) == 1 and isinstance(program.stages[0], Spec):
+        tally.count(by_rows=1)
+        compare([by_rows(program.stages[0], arrays)])
+    return Comparison(arrays, compare)
 
 
-def _misfit(one: _Lowered, arrays: Sequence[Array], tally: Tally) -> None:
+def _misfit(seed: int, shaped: Shaped, spec: Spec, arrays: Sequence[Array], tally: Tally) -> None:
     """With one dimension of another extent, both ways refuse, or both give the same."""
-    if len(one.runs) == 1:
-        return
-    rng = random.Random(one.seed)
+    rng = random.Random(seed)
     number = rng.randrange(len(arrays))
     if not arrays[number].ndim:
         return
     dim, more = rng.randrange(arrays[number].ndim), rng.choice((-1, 1))
     shape = [max(0, n + more * (d == dim)) for d, n in enumerate(arrays[number].shape)]
     changed = [np.resize(a, shape) if n == number else a for n, a in enumerate(arrays)]
-    spec = one.program.stages[0]
-    assert isinstance(spec, Spec)
     try:
         wanted: Array | str = by_rows(spec, changed)
     except ShapeError as error:
         wanted = error.code
     try:
-        extents = pipeline.fit(one.shaped, [array.shape for array in changed])
-        got: Array | str = evaluate(one.shaped, changed, extents)[0]
+        extents = pipeline.fit(shaped, [array.shape for array in changed])
+        got: Array | str = evaluate(shaped, changed, extents)[0]
     except ShapeError as error:
         got = error.code
-    tally.misfits += isinstance(got, str)
+    tally.count(misfits=isinstance(got, str))
     said = f"{[a.shape for a in changed]}: {got}\nin place of {wanted}"
     if isinstance(got, str) or isinstance(wanted, str):
         assert isinstance(got, str) == isinstance(wanted, str), said
@@ -147,34 +116,3 @@ def _alike(got: Array, want: Array) -> bool:
     if got.dtype == np.float32:
         return bool(np.allclose(got, want, CLOSE, CLOSE))
     return bool(np.array_equal(got, want))
-
-
-def _by_c(lowered: Sequence[_Lowered], mode: str, tally: Tally) -> None:
-    calls, wanted = [], []
-    for number, one in enumerate(lowered):
-        for run in one.runs:
-            arrays = one.program.runs[run]
-            extents = pipeline.fit(one.shaped, [array.shape for array in arrays])
-            want = specs.evaluate(one.program, run)
-            sizes = zip(one.shaped.sizes, extents, strict=True)
-            free = tuple(extent for size, extent in sizes if size.is_argument())
-            calls.append(native.Call(number, free, tuple(arrays), (want.shape,)))
-            wanted.append((one, run, want))
-    if not calls:
-        return
-    try:
-        run_batch = emulated.run if mode in emulated.MODES else native.run
-        answers = run_batch([one.kernels for one in lowered], calls, mode)
-    except native.CompileError as error:
-        tally.failures.append((lowered[0].seed, "compiler", str(error)))
-        return
-    for (one, run, want), answer in zip(wanted, answers, strict=True):
-        tally.runs += 1
-        text = one.program.text
-        if not answer.outputs or answer.trouble:
-            tally.failures.append((one.seed, "died", f"{text}\nrun {run}: {answer.trouble}"))
-            continue
-        tally.elements += want.size
-        if not _alike(answer.outputs[0], want):
-            message = f"{text}\nrun {run}: {answer.outputs[0]}\nin place of {want}"
-            tally.failures.append((one.seed, "answer", message))

@@ -8,10 +8,7 @@ it are not compared.
 from __future__ import annotations
 
 import tempfile
-import traceback
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,11 +17,9 @@ import numpy as np
 
 from ilang import Error, load
 from ilang.core import pipeline
-from ilang.core.ir.kernel import Program as Kernels
-from ilang.core.machine import CPU, GPU
 from ilang.core.record import replace
-from tests.property import emulated, native
-from tests.property.tally import Counts
+from tests.property.batch import Comparison, Subject, compiled, machine_of
+from tests.property.tally import Tally
 from tests.property.tensor_meaning import Array, Run
 from tests.property.tensor_programs import Program, generate
 
@@ -41,63 +36,34 @@ EXPECTED = ("E0284",)
 """Refusals that a random text may deserve: a tensor assigned between its use and ``backprop``."""
 
 
-@dataclass
-class Tally(Counts):
-    """What was done, and every failure: the seed, the step, words."""
-
-    programs: Counter[str] = field(default_factory=Counter)
-    runs: int = 0
-    elements: int = 0
-    meant: int = 0
-    gradients: int = 0
-    unclear: int = 0
-    refused: int = 0
-    sessions: int = 0
-    failures: list[tuple[int, str, str]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Lowered:
-    """A program, its kernels, and for each run what these take and must give."""
-
-    program: Program
-    kernels: Kernels
-    runs: list[tuple[list[Array], list[Array]]]
-
-
 def check(seeds: Sequence[int], mode: str, session_every: int = 0) -> Tally:
     """Check the programs of some seeds in one C program, or in one of CUDA.
 
     One program in ``session_every`` is run in a session that compiles, too.
     """
-    tally, lowered = Tally(), list[_Lowered]()
+    tally, subjects = Tally(), list[Subject]()
     for place, seed in enumerate(seeds):
-        text = ""
-        try:
-            program = generate(seed)
-            text = program.text
-            tally.programs[program.name] += 1
-            compiles = bool(session_every) and place % session_every == 0
-            one = _by_reference(program, f"p{len(lowered)}", mode, compiles, tally)
-            lowered.append(one)
-        except AssertionError as error:
-            tally.failures.append((seed, "oracle", f"{text}\n{error}"))
-        except Error as error:
-            if error.code in EXPECTED:
-                tally.refused += 1
-            else:
-                tally.failures.append((seed, "refused", f"{text}\n{error}"))
-        except Exception:
-            tally.failures.append((seed, "crashed", f"{text}\n{traceback.format_exc(limit=-4)}"))
-    _by_compiler(lowered, mode, tally)
+        says = list[str]()
+        with tally.noting(seed, says):
+            try:
+                program = generate(seed)
+                says.append(program.text)
+                tally.count(programs=1)
+                compiles = bool(session_every) and place % session_every == 0
+                subjects.append(_by_reference(program, f"p{len(subjects)}", mode, compiles, tally))
+            except Error as error:
+                if error.code not in EXPECTED:
+                    raise
+                tally.count(refused=1)
+    compiled(subjects, mode, tally)
     return tally
 
 
-def _by_reference(program: Program, name: str, mode: str, compiles: bool, tally: Tally) -> _Lowered:
+def _by_reference(program: Program, name: str, mode: str, compiles: bool, tally: Tally) -> Subject:
     """Run a session on the reference, each run beside what the text means."""
     session = session_of(program, "numpy")
     other = session_of(program, "c") if compiles else None
-    tally.sessions += compiles
+    tally.count(sessions=compiles)
     rng = np.random.default_rng(program.seed)
     shapes = program.shapes
     mirror = Mirror(program, session, tally)
@@ -113,11 +79,12 @@ def _by_reference(program: Program, name: str, mode: str, compiles: bool, tally:
         before = [np.array(_read(session, cell, given)) for cell in solved.needed]
         results = as_tuple(session(**given))
         mirror.follow(given, results)
-        runs.append((before, _all_of(session, results)))
+        wanted = _all_of(session, results)
+        runs.append(Comparison(before, partial(_alike, wanted=wanted, what="compiled")))
         if other is not None:
-            _alike(_all_of(other, as_tuple(other(**given))), runs[-1][1], f"session, run {turn}")
-    machine = GPU if mode in emulated.MODES else CPU
-    return _Lowered(program, pipeline.lower(shaped, machine), runs)
+            _alike(_all_of(other, as_tuple(other(**given))), wanted, f"session, run {turn}")
+    kernels = pipeline.lower(shaped, machine_of(mode))
+    return Subject(program.seed, program.text, shaped, kernels, runs)
 
 
 def _read(session: Any, cell: Any, given: dict[str, Any]) -> Any:
@@ -200,14 +167,14 @@ class Mirror:
             self.program.run(run)
         everything = [*run.returned, *run.parameters.values(), *run.cells.values()]
         if not all(np.isfinite(a).all() and np.abs(a).max(initial=0) < LARGEST for a in everything):
-            self.tally.unclear += 1
+            self.tally.count(unclear=1)
             self.follows = False
             return
         if run.backward is not None and not self.goes_back(run.gradients, given, run.held):
-            self.tally.unclear += 1
+            self.tally.count(unclear=1)
             self.follows = False
             return
-        self.tally.meant += 1
+        self.tally.count(meant=1)
         _alike(results, run.returned, "meaning", 1e-7)
         for path, value in run.parameters.items():
             _alike([session.parameters[path]], [value], f"meaning of {path}", 1e-7)
@@ -255,7 +222,7 @@ class Mirror:
             if any(is_kink(partial(loss, path, int(n)), steep) for n in np.flatnonzero(off)):
                 return False
             assert not off.any(), f"gradient of {path}: {found}\nin place of {far}"
-            self.tally.gradients += value.size
+            self.tally.count(gradients=value.size)
         return True
 
 
@@ -271,32 +238,3 @@ def is_kink(along: Callable[[float], float], steep: float) -> bool:
 
 class _Ones(dict[str, Array]):
     """No parameter has a gradient while a run only looks."""
-
-
-def _by_compiler(lowered: Sequence[_Lowered], mode: str, tally: Tally) -> None:
-    """Every run of every program by one compiled text."""
-    pairs = [(n, one, *run) for n, one in enumerate(lowered) for run in one.runs]
-    calls = [
-        native.Call(n, (), tuple(given), tuple(array.shape for array in wanted))
-        for n, _, given, wanted in pairs
-    ]
-    if not calls:
-        return
-    run = emulated.run if mode in emulated.MODES else native.run
-    try:
-        answers = run([one.kernels for one in lowered], calls, mode)
-    except native.CompileError as error:
-        tally.failures.append((lowered[0].program.seed, "compiler", str(error)))
-        return
-    for (_, one, _, wanted), answer in zip(pairs, answers, strict=True):
-        tally.runs += 1
-        program = one.program
-        if len(answer.outputs) != len(wanted) or answer.trouble:
-            said = f"{program.text}\n{answer.trouble}"
-            tally.failures.append((program.seed, "died", said))
-            continue
-        tally.elements += sum(array.size for array in wanted)
-        try:
-            _alike(answer.outputs, wanted, "compiled")
-        except AssertionError as error:
-            tally.failures.append((program.seed, "answer", f"{program.text}\n{error}"))

@@ -24,7 +24,6 @@ from tests.property import schedules
 from tests.property.checking import check
 from tests.property.checking import graph_of as trial_graph
 from tests.property.schedules import RULES, draw, refusal
-from tests.property.test_fuzz import none_failed
 from tests.property.test_schedules import PASTES
 from tests.shares import share
 
@@ -158,9 +157,9 @@ def test_schedules_are_right_on_a_gpu() -> None:
     small = [trial for trial in drawn if max(a.size for r in trial.runs for a in r) <= FEW]
     legal = [trial for trial in small if refusal(trial, GPU) is None]
     assert len(legal) >= 10
-    tally = check(legal, "cuda-checked", with_loops=False)
-    none_failed(tally.failures)
-    assert tally.refused_schedules == 0
+    tally = check(legal, "cuda-checked")
+    assert not tally.failures, tally.told()
+    assert tally.counts["refused_schedules"] == 0
 
 
 def test_printed_schedules_give_the_same_cuda() -> None:

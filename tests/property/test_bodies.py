@@ -20,8 +20,8 @@ BATCH = 50
 
 @pytest.mark.batches(2)
 def test_names_mean_their_wiring(batch: int) -> None:
-    failures = check(range(batch * BATCH, (batch + 1) * BATCH))
-    assert not failures, "\n".join(f"seed {seed}: {step}\n{text}" for seed, step, text in failures)
+    tally = check(range(batch * BATCH, (batch + 1) * BATCH))
+    assert not tally.failures, tally.told()
 
 
 @pytest.mark.parametrize("seed", range(0, 150, 15))

@@ -36,11 +36,11 @@ from ilang.core.reference import evaluate
 from ilang.icli.arrays import array_of
 from tests.golden.test_golden import FOLDER, graph_in
 from tests.property import emulated
+from tests.property.batch import Batch
 from tests.property.checking import check
 from tests.property.meaning import TYPES
 from tests.property.native import Call
 from tests.property.self_tests import calls_of, trouble
-from tests.property.test_fuzz import none_failed
 from tests.property.trial import draw
 from tests.shares import share
 
@@ -76,10 +76,11 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulato
 def test_a_copy_that_is_shared_out_by_sectors_ends_with_its_array(extent: int) -> None:
     """How many elements a row of the copy has follows from the column, whose loop is split."""
     graph = graph_of(text_component(".!=r~r | r:64:64 | r 1 r'' r'"), "f")
-    program = lower(infer(graph, ["i64", "i32"]), GPU)
+    batch, shaped = Batch("cuda-checked"), infer(graph, ["i64", "i32"])
+    batch.add(shaped)
     one, many = np.array(3, np.int64), np.arange(extent, dtype=np.int32)
-    call = Call(0, (extent,), (one, many), ((extent,),))
-    emulated.agree([program], [call], [(one != many,)], "cuda-checked", 0)
+    batch.call(shaped, (one, many), [one != many])
+    batch.agree(0)
 
 
 def test_one_block_reduces_along_an_axis_twice() -> None:
@@ -94,40 +95,20 @@ def test_one_block_reduces_along_an_axis_twice() -> None:
 @pytest.mark.batches(1)
 def test_random_programs(seed: int, count: int, mode: str, batch: int) -> None:
     seed += 50 * batch
-    tally = check([draw(seed + n) for n in range(count)], mode, with_loops=False)
-    none_failed(tally.failures)
-    assert tally.programs == count
-
-
-@functools.cache
-def samples(mode: str) -> tuple[list[Program], list[Call], list[Any]]:
-    """The program of each lesson of a mode, a call of it on the inputs that it names, and the results."""
-    programs: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[Any] = []
-    for path in emulated.of_mode(SAMPLES, mode):
-        shaped, arrays = sample(path)
-        extents = fit(shaped, [array.shape for array in arrays])
-        wanted.append(evaluate(shaped, arrays, extents))
-        free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-        shapes = tuple(array.shape for array in wanted[-1])
-        calls.append(Call(len(programs), tuple(free), tuple(arrays), shapes))
-        programs.append(lower(replace(shaped, name=f"s{len(programs)}"), GPU))
-    return programs, calls, wanted
+    tally = check([draw(seed + n) for n in range(count)], mode)
+    assert not tally.failures, tally.told()
+    assert tally.counts["programs"] == count
 
 
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_samples(mode: str) -> None:
-    programs, calls, wanted = samples(mode)
-    for path, answer, results in zip(
-        emulated.of_mode(SAMPLES, mode),
-        emulated.run(programs, calls, mode, in_all_modes=True),
-        wanted,
-        strict=True,
-    ):
-        assert not answer.trouble, f"{path.name}: {answer.trouble}"
-        for got, want in zip(answer.outputs, results, strict=True):
-            np.testing.assert_allclose(got, want, rtol=TOLERANCE, err_msg=path.name)
+    """The program of each lesson, on the inputs that it names."""
+    batch = Batch(mode)
+    for path in emulated.of_mode(SAMPLES, mode):
+        shaped, arrays = sample(path)
+        batch.add(shaped)
+        batch.call(shaped, arrays, evaluate(shaped, arrays, fit(shaped, [a.shape for a in arrays])))
+    batch.agree(TOLERANCE, 0)
 
 
 @functools.cache
@@ -265,30 +246,16 @@ SCHEDULED = {
 }
 
 
-@functools.cache
-def written_schedules(mode: str) -> tuple[list[Program], list[Call], list[Any]]:
-    """The programs above, calls of each with numbers drawn, and the results."""
-    programs: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[Any] = []
-    numbers = np.random.default_rng(1)
-    for name, (text, shapes) in emulated.of_mode([*SCHEDULED.items()], mode):
-        shaped = infer(graph_of(text_component(text), name))
-        programs.append(lower(shaped, GPU))
-        for given in shapes:
-            arrays = tuple(numbers.normal(size=shape).astype(np.float32) for shape in given)
-            extents = fit(shaped, given)
-            wanted.append(evaluate(shaped, arrays, extents, exact=True))
-            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-            results = tuple(array.shape for array in wanted[-1])
-            calls.append(Call(len(programs) - 1, tuple(free), arrays, results))
-    return programs, calls, wanted
-
-
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_written_schedules(mode: str) -> None:
-    programs, calls, wanted = written_schedules(mode)
-    emulated.agree(programs, calls, wanted, mode, TOLERANCE)
+    """The programs above, on numbers drawn."""
+    batch, numbers = Batch(mode), np.random.default_rng(1)
+    for name, (text, shapes) in emulated.of_mode([*SCHEDULED.items()], mode):
+        shaped = infer(graph_of(text_component(text), name))
+        batch.add(shaped)
+        for given in shapes:
+            batch.call(shaped, [numbers.normal(size=s).astype(np.float32) for s in given])
+    batch.agree(TOLERANCE)
 
 
 def test_conditions_on_what_a_thread_keeps_are_heeded() -> None:

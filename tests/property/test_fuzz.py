@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from pathlib import Path
@@ -18,8 +17,7 @@ from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.choose import known
 from ilang.core.schedule.choose.accesses import Accesses, strided_order
 from tests.property import checking, fuzz, meaning, programs, spec_checking, specs, trial, writer
-from tests.property.checking import Failure, Tally, check
-from tests.property.shrinking import shrink
+from tests.property.checking import check
 
 BATCH, SEED = 30, 1
 OTHERS = 1_000_000
@@ -36,20 +34,14 @@ def _has_compiler() -> bool:
 needs_compiler = pytest.mark.skipif(not _has_compiler(), reason="needs a C compiler")
 
 
-def none_failed(failures: list[Failure]) -> None:
-    if failures:
-        told = [f"{f.step} ({f.mode}):\n{f.trial.written.text}\n{f.message}" for f in failures]
-        pytest.fail("\n\n".join(told), pytrace=False)
-
-
 @needs_compiler
 @pytest.mark.batches(2)
 def test_random_programs(batch: int) -> None:
-    jobs = fuzz.jobs(SEED, (batch + 1) * BATCH, BATCH, ("sanitized",))
-    tally = fuzz.work(list(jobs)[batch])
-    none_failed(tally.failures)
-    assert tally.programs == BATCH
-    assert tally.open_elements < 0.2 * tally.elements
+    start = SEED + BATCH * batch
+    tally = fuzz.work(range(start, start + BATCH), "sanitized")
+    assert not tally.failures, tally.told()
+    assert tally.counts["programs"] == BATCH
+    assert tally.counts["open_elements"] < 0.2 * tally.counts["elements"]
 
 
 @pytest.mark.deep
@@ -57,7 +49,9 @@ def test_random_programs(batch: int) -> None:
 @pytest.mark.parametrize("mode", ["fast", "threads"])
 @pytest.mark.batches(1)
 def test_random_programs_otherwise_compiled(batch: int, mode: str) -> None:
-    none_failed(fuzz.work((OTHERS + 12 * batch, 12, mode, False)).failures)
+    start = OTHERS + 12 * batch
+    tally = fuzz.work(range(start, start + 12), mode)
+    assert not tally.failures, tally.told()
 
 
 @pytest.mark.deep
@@ -67,14 +61,12 @@ def test_random_programs_otherwise_compiled(batch: int, mode: str) -> None:
 def test_random_specifications(batch: int, count: int, mode: str) -> None:
     seed = count * batch
     tally = spec_checking.check(range(seed, seed + count), mode)
-    assert not tally.failures, "\n\n".join(
-        f"{n} {step}: {told}" for n, step, told in tally.failures
-    )
-    assert tally.programs == count
-    assert tally.runs
-    assert tally.by_rows
-    assert tally.misfits
-    assert tally.schedules
+    assert not tally.failures, tally.told()
+    assert tally.counts["programs"] == count
+    assert tally.counts["runs"]
+    assert tally.counts["by_rows"]
+    assert tally.counts["misfits"]
+    assert tally.counts["schedules"]
 
 
 def test_random_specifications_have_every_form() -> None:
@@ -110,7 +102,9 @@ def test_any_order_of_loops_is_right(batch: int, monkeypatch: pytest.MonkeyPatch
         return tuple(rng.sample(order, len(order)))
 
     monkeypatch.setattr(known, "strided_order", shuffled)
-    none_failed(fuzz.work((2 * OTHERS + 15 * batch, 15, "sanitized", False)).failures)
+    start = 2 * OTHERS + 15 * batch
+    tally = fuzz.work(range(start, start + 15), "sanitized")
+    assert not tally.failures, tally.told()
 
 
 @pytest.mark.deep
@@ -119,7 +113,8 @@ def test_any_order_of_loops_is_right(batch: int, monkeypatch: pytest.MonkeyPatch
 def test_what_once_failed(path: Path) -> None:
     kept = trial.load(path)
     for mode in ("sanitized", "fast"):
-        none_failed(check([kept], mode).failures)
+        tally = check([kept], mode)
+        assert not tally.failures, tally.told()
 
 
 def test_programs_are_those_of_their_seed() -> None:
@@ -196,21 +191,4 @@ def test_plain_text_means_the_same() -> None:
         assert set(plain.program.outputs) == set(one.program.outputs)
         assert sorted(plain.program.inputs) == sorted(one.program.inputs)
         other = trial.Trial(seed, plain, False, ())
-        checking.kernels_of(other, "p", Tally(), CPU)
-
-
-def test_shrinking_keeps_what_fails() -> None:
-    """A trial that fails for one operator shrinks to little more than that operator."""
-
-    def fails(candidate: trial.Trial) -> bool:
-        return any(
-            isinstance(node, programs.Expression) and node.op == ">" and node.reduces()
-            for node in candidate.program.nodes
-        )
-
-    seed = next(seed for seed in range(1000) if fails(trial.draw(seed)))
-    small = shrink(trial.draw(seed), fails, math.inf)
-    assert fails(small)
-    assert len(small.program.nodes) == 2
-    assert len(small.runs) == 1
-    assert all(array.size <= 1 for array in small.runs[0])
+        checking.legal_of(checking.shaped_of(other, "p"), CPU)

@@ -12,7 +12,7 @@ from tests.property import programs, trial
 from tests.property.checking import check
 from tests.property.meaning import TYPES
 from tests.property.programs import Expression, Input, Number, Program
-from tests.property.test_fuzz import needs_compiler, none_failed
+from tests.property.test_fuzz import needs_compiler
 from tests.property.trial import Array, Trial
 from tests.property.writer import write
 from tests.shares import share
@@ -83,8 +83,8 @@ def test_special_values(dtype: str, mode: str) -> None:
         drawn = [*share(drawn, programs.DTYPES.index(dtype))]
     trials = [Trial(n, t.written, t.fixed, t.runs) for n, t in enumerate(drawn)]
     tally = check(trials, mode)
-    none_failed(tally.failures)
-    assert tally.runs >= len(trials)
+    assert not tally.failures, tally.told()
+    assert tally.counts["runs"] >= len(trials)
 
 
 def expression(op: str, *patterns: str, reads: tuple[int, ...]) -> Expression:
@@ -157,6 +157,6 @@ def test_awkward_sizes(number: int, mode: str) -> None:
     families = [*FAMILIES.values()]
     chosen = families if mode == "sanitized" else share(families, number)
     trials = [at_every_size(nodes, n) for n, nodes in enumerate(chosen)]
-    tally = check(trials, mode, with_loops=False)
-    none_failed(tally.failures)
-    assert tally.runs == sum(len(t.runs) for t in trials)
+    tally = check(trials, mode)
+    assert not tally.failures, tally.told()
+    assert tally.counts["runs"] == sum(len(t.runs) for t in trials)

@@ -21,12 +21,10 @@ AGAIN = 10_000
 def test_random_mixed_graphs(seed: int, count: int, mode: str, batch: int) -> None:
     seed += AGAIN * batch
     tally = mixed_checking.check(range(seed, seed + count), mode)
-    assert not tally.failures, "\n\n".join(
-        f"{n} {step}: {says}" for n, step, says in tally.failures
-    )
-    assert tally.programs == count
-    assert 0 < tally.fixed < count
-    assert tally.runs
+    assert not tally.failures, tally.told()
+    assert tally.counts["programs"] == count
+    assert 0 < tally.counts["fixed"] < count
+    assert tally.counts["runs"]
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
@@ -34,10 +32,8 @@ def test_random_mixed_graphs(seed: int, count: int, mode: str, batch: int) -> No
 def test_random_mixed_graphs_on_the_emulator(batch: int) -> None:
     seed = 140 + AGAIN * batch
     tally = mixed_checking.check(range(seed, seed + 15), "cuda-checked")
-    assert not tally.failures, "\n\n".join(
-        f"{n} {step}: {says}" for n, step, says in tally.failures
-    )
-    assert tally.runs
+    assert not tally.failures, tally.told()
+    assert tally.counts["runs"]
 
 
 def test_mixed_graphs_have_every_form() -> None:

@@ -20,7 +20,7 @@ from tests.golden.test_golden import FOLDER, graph_in, texts
 from tests.property import schedules
 from tests.property.checking import check
 from tests.property.schedules import RULES, draw, refusal, sorted_out
-from tests.property.test_fuzz import needs_compiler, none_failed
+from tests.property.test_fuzz import needs_compiler
 from tests.property.test_online_cases import BATCHED, DIVIDED, FLASH, INNER, UNSPLIT, VALUES
 from tests.property.trial import Trial
 from tests.shares import share
@@ -37,10 +37,10 @@ def test_schedules_are_refused_or_right(batch: int) -> None:
     legal, refused = sorted_out(range(start, start + PAIRS))
     assert len(legal) >= PAIRS // 2
     assert set(refused) <= RULES
-    tally = check(legal, "threads" if batch % 2 else "sanitized", with_loops=False)
-    none_failed(tally.failures)
-    assert tally.refused_schedules == 0
-    assert tally.runs >= len(legal)
+    tally = check(legal, "threads" if batch % 2 else "sanitized")
+    assert not tally.failures, tally.told()
+    assert tally.counts["refused_schedules"] == 0
+    assert tally.counts["runs"] >= len(legal)
 
 
 @pytest.mark.batches(1)

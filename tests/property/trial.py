@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,12 +146,3 @@ def _listed(array: Array) -> dict[str, object]:
 
 def _array(data: dict[str, Any]) -> Array:
     return np.asarray(data["elements"], dtype=TYPES[data["dtype"]]).reshape(data["shape"])
-
-
-def sizes_of(program: Program, arrays: Sequence[Array]) -> dict[int, int]:
-    """The extent of every class of dimensions, read off the arrays."""
-    classes = program.classes()
-    found: dict[int, int] = {}
-    for n, array in zip(program.inputs, arrays, strict=True):
-        found.update(zip(classes[n], array.shape, strict=True))
-    return found
