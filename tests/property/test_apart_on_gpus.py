@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 
 from ilang.codegen.targets import cuda
-from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.notation.files.module import parse_module
-from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
+from ilang.core.pipeline import graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace
-from ilang.core.reference import evaluate
 from ilang.core.source import Source
 from ilang.core.transform.reverse import gradient
 from tests.property import emulated
+from tests.property.batch import Batch
 from tests.property.emulated import of_one_width
 from tests.property.meaning import TYPES
-from tests.property.native import Array, Call
 from tests.property.test_apart import ATTENTION, LONG, fixed, heads, shaped_of, stored
 from tests.property.test_online import difference
 from tests.shares import share
@@ -78,47 +75,24 @@ def test_sums_that_something_else_reads_do_not_run() -> None:
     assert counts == [4, 1, 1, 1]
 
 
-@functools.cache
-def programs(mode: str) -> tuple[list[Program], list[Call], list[list[Array]]]:
-    """Some ways to write attention at several extents, and a share of them backwards."""
-    lowered: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[list[Array]] = []
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_attention(mode: str) -> None:
+    """In several orders of threads, with every load and store checked; a share backwards."""
+    batch = Batch(mode)
     backwards = share(RUN, 3 if mode == "cuda" else 0)
     for n, way in [*enumerate(RUN)] if mode == "cuda-checked" else share([*enumerate(RUN)], 3):
         forward = shaped_of(heads(ATTENTION[way], middle=True) if n % 3 == 1 else ATTENTION[way])
         both = [gradient(forward, range(len(forward.inputs)))] if way in backwards else []
         for shaped in (forward, *both):
-            lowered.append(lower(replace(shaped, name=f"a{len(lowered)}"), GPU))
+            batch.add(shaped)
             for rows, columns in SHAPES[n % 2 :: 2]:
-                _call(shaped, {"h": 2, "i": rows, "j": columns, "k": 20, "d": 9}, lowered, calls)
-                arrays = [*calls[-1].inputs]
-                extents = fit(shaped, [array.shape for array in arrays])
-                wanted.append([*evaluate(shaped, arrays, extents, exact=True)])
-    return lowered, calls, wanted
-
-
-def _call(
-    shaped: Shaped, extents: dict[str, int], lowered: list[Program], calls: list[Call]
-) -> None:
-    """Add a call of the last program."""
-    noise = np.random.default_rng(len(calls))
-    dims = [
-        tuple(extents.get(shaped.sizes[size].name, 1) for size in tensor.dims)
-        for tensor in shaped.tensors
-    ]
-    arrays = tuple(noise.normal(size=dims[v]).astype(np.float32) / 2 for v in shaped.inputs)
-    every = fit(shaped, [array.shape for array in arrays])
-    free = (n for size, n in zip(shaped.sizes, every, strict=True) if size.is_argument())
-    results = tuple(dims[v] for v in shaped.outputs)
-    calls.append(Call(len(lowered) - 1, tuple(free), arrays, results))
-
-
-@pytest.mark.parametrize("mode", emulated.MODES)
-def test_attention(mode: str) -> None:
-    """In several orders of threads, and with every load and store checked."""
-    lowered, calls, wanted = programs(mode)
-    emulated.agree(lowered, calls, wanted, mode, 1e-5)
+                extents = {"h": 2, "i": rows, "j": columns, "k": 20, "d": 9}
+                noise = np.random.default_rng(len(batch.calls))
+                dims = [shaped.tensors[value].dims for value in shaped.inputs]
+                shapes = [[extents.get(shaped.sizes[n].name, 1) for n in each] for each in dims]
+                arrays = [noise.normal(size=each).astype(np.float32) / 2 for each in shapes]
+                batch.call(shaped, arrays)
+    batch.agree(1e-5)
 
 
 BEHIND = {
@@ -141,17 +115,13 @@ def behind(way: str) -> str:
 
 
 @functools.cache
-def guarded(dtype: str) -> tuple[list[Program], list[Call], list[list[Array]]]:
+def guarded(dtype: str, mode: str) -> Batch:
     """Attention with guards, of numbers that are far apart, of infinities and of NaN."""
-    lowered: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[list[Array]] = []
+    batch = Batch(mode)
     for way in BEHIND if dtype == "f32" else share([*BEHIND], 1):
-        graph = graph_of(text_component(heads(behind(way), middle=True)), f"a{len(lowered)}")
-        shaped = infer(graph, [dtype] * 3)
-        lowered.append(lower(shaped, GPU))
-        assert len(lowered[-1].kernels) == 1
-        noise = np.random.default_rng(len(lowered))
+        shaped = infer(graph_of(text_component(heads(behind(way), middle=True)), "a"), [dtype] * 3)
+        assert len(batch.add(shaped).kernels) == 1
+        noise = np.random.default_rng(len(batch.programs))
         for i, j in ((70, 45), (20, 64), (1, 1), (3, 0)):
             for odd in (False, True):
                 q, k, v = ((i, 2, 3), (j, 2, 3), (j, 2, 5))
@@ -161,31 +131,22 @@ def guarded(dtype: str) -> tuple[list[Program], list[Call], list[list[Array]]]:
                 if odd and j > 3:
                     arrays[1][noise.integers(j, size=3), 0, 0] = np.inf, -np.inf, np.nan
                     arrays[0][i // 2] = 0
-                every = fit(shaped, [array.shape for array in arrays])
-                free = (
-                    n for size, n in zip(shaped.sizes, every, strict=True) if size.is_argument()
-                )
-                with np.errstate(all="ignore"):
-                    wanted.append([*evaluate(shaped, arrays, every, exact=True)])
-                calls.append(Call(len(lowered) - 1, tuple(free), tuple(arrays), ((i, 2, 5),)))
-    return lowered, calls, wanted
+                batch.call(shaped, arrays)
+    return batch
 
 
 @pytest.mark.parametrize(("dtype", "mode"), [("f32", "cuda-checked"), ("f64", "cuda")])
 def test_what_guards_leave_out_is_in_no_sum(dtype: str, mode: str) -> None:
     """Its exponential may be infinite; rows may have nothing inside all guards, or only later tiles."""
-    lowered, calls, wanted = guarded(dtype)
-    answers = emulated.run(lowered, calls, mode)
-    for call, answer, (want,) in zip(calls, answers, wanted, strict=True):
-        said = answer.trouble or difference(answer.outputs[0], want)
-        assert not said, (
-            f"{lowered[call.program].name} {call.inputs[0].shape} {call.inputs[1].shape}: {said}"
-        )
+    for says, answer, (want,) in guarded(dtype, mode).answers():
+        wrong = answer.trouble or difference(answer.outputs[0], want)
+        assert not wrong, f"{says}: {wrong}"
 
 
 @needs_nvcc
 def test_nvcc_spills_nothing_of_guarded_attention(tmp_path: Path) -> None:
-    programs = [each for dtype in ("f32", "f64") for each in guarded(dtype)[0][:2]]
+    ways = (("f32", "cuda-checked"), ("f64", "cuda"))
+    programs = [each for way in ways for each in guarded(*way).programs[:2]]
     programs = [replace(each, name=f"p{n}") for n, each in enumerate(programs)]
     for number, (names, options) in enumerate(TARGETS):
         chosen = share(programs, number)

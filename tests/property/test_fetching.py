@@ -8,6 +8,7 @@ import pytest
 from ilang.codegen.targets.c import emit
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from tests.property import native
+from tests.property.batch import Batch
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
 
@@ -32,16 +33,15 @@ def test_every_extent(mode: str, dtype: str) -> None:
     """Sums of matrices, and rows divided by their largest number."""
     numbers = np.random.default_rng(0)
     arrays = [numbers.integers(1, 9, shape).astype(TYPES[dtype]) for shape in ROWS]
-    batch, calls, wanted = [], [], []
-    for number, text in enumerate(("ij+ij~ij", "(I & >ij~i) >> ij/i~ij")):
+    batch = Batch(mode)
+    for text in ("ij+ij~ij", "(I & >ij~i) >> ij/i~ij"):
         count = 2 if "+" in text else 1
-        batch.append(lower(infer(graph_of(text_component(text), f"f{number}"), [dtype] * count)))
+        shaped = infer(graph_of(text_component(text), "f"), [dtype] * count)
+        batch.add(shaped)
         for x in arrays:
-            calls.append(native.Call(number, x.shape, (x,) * count, (x.shape,)))
-            wanted.append(x + x if count == 2 else x / x.max(1, keepdims=True, initial=0))
-    for answer, right in zip(native.run(batch, calls, mode), wanted, strict=True):
-        assert not answer.trouble
-        np.testing.assert_array_equal(answer.outputs[0], right)
+            right = x + x if count == 2 else x / x.max(1, keepdims=True, initial=0)
+            batch.call(shaped, [x] * count, [right])
+    batch.agree(0)
 
 
 def test_what_is_fetched() -> None:

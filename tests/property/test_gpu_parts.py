@@ -7,7 +7,7 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Shaped
-from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.machine import CPU, GPU
 from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import (
     explain,
@@ -37,11 +37,10 @@ from ilang.core.pipeline import (
     text_component,
 )
 from ilang.core.record import replace
-from ilang.core.reference import evaluate
 from ilang.core.source import Source
-from tests.property import emulated, native
+from tests.property import emulated
+from tests.property.batch import Batch
 from tests.property.meaning import TYPES
-from tests.property.native import Call
 from tests.property.test_fuzz import needs_compiler
 from tests.shares import share
 
@@ -344,20 +343,15 @@ def trial(seed: int) -> tuple[Shaped, list[Any]]:
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_random_extents(mode: str, batch: int) -> None:
     """Every access is looked at, in several orders of threads, which give the same bits."""
-    programs: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[Any] = []
+    batch_of = Batch(mode)
     for seed in emulated.of_mode(range(DRAWN * batch, DRAWN * batch + DRAWN), mode):
         shaped, arrays = trial(seed)
-        extents = fit(shaped, [array.shape for array in arrays])
-        wanted.append(evaluate(shaped, arrays, extents, exact=True))
-        free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-        results = tuple(array.shape for array in wanted[-1])
-        calls.append(Call(len(programs), tuple(free), tuple(arrays), results))
-        programs.append(lower(shaped, GPU))
+        batch_of.add(shaped)
+        batch_of.call(shaped, arrays)
+    programs = batch_of.programs
     several = sum("_parts" in buffer.name for each in programs for buffer in each.buffers)
     assert several >= len(programs) // 4 or mode == "cuda"
-    emulated.agree(programs, calls, wanted, mode, 1e-4)
+    batch_of.agree(1e-4)
 
 
 RAGGED_PARTS = (
@@ -372,38 +366,19 @@ RAGGED_PARTS = (
 """Schedules in which parts of an axis end where it does, inside of the last iteration of a loop around them."""
 
 
-def of_ragged_parts(machine: Machine) -> tuple[list[Program], list[Call], list[Any]]:
-    """These as programs, calls of each of them, and what they should give."""
-    programs: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[Any] = []
-    for number, text in enumerate(RAGGED_PARTS):
-        shaped = replace(infer(graph_of(text_component(text), "f")), name=f"r{number}")
-        programs.append(lower(shaped, machine))
-        for shape in ((9, 5), (1, 8), (8, 4), (0, 3), (5, 300)):
-            array = np.random.default_rng(number).normal(size=shape).astype(np.float32)
-            extents = fit(shaped, [shape])
-            wanted.append(evaluate(shaped, [array], extents, exact=True))
-            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-            results = tuple(each.shape for each in wanted[-1])
-            calls.append(Call(number, tuple(free), (array,), results))
-    return programs, calls, wanted
-
-
 @needs_emulator
-@pytest.mark.parametrize("mode", emulated.MODES)
+@needs_compiler
+@pytest.mark.parametrize("mode", [*emulated.MODES, "sanitized"])
 def test_there_are_no_parts_past_the_end_of_an_axis(mode: str) -> None:
     """What a second kernel combines, the first one has written."""
-    emulated.agree(*of_ragged_parts(GPU), mode, 1e-4)
-
-
-@needs_compiler
-def test_cores_have_no_parts_past_the_end_of_an_axis() -> None:
-    programs, calls, wanted = of_ragged_parts(CPU)
-    answers = native.run(programs, calls, "sanitized")
-    for call, answer, outputs in zip(calls, answers, wanted, strict=True):
-        assert not answer.trouble, (RAGGED_PARTS[call.program], answer.trouble)
-        np.testing.assert_allclose(answer.outputs[0], outputs[0], rtol=1e-4, atol=1e-4)
+    batch = Batch(mode)
+    for number, text in enumerate(RAGGED_PARTS):
+        shaped = infer(graph_of(text_component(text), "f"))
+        batch.add(shaped)
+        for shape in ((9, 5), (1, 8), (8, 4), (0, 3), (5, 300)):
+            array = np.random.default_rng(number).normal(size=shape).astype(np.float32)
+            batch.call(shaped, [array])
+    batch.agree(1e-4)
 
 
 def trial_at_run_time(seed: int) -> tuple[Shaped, list[Any]]:
@@ -430,25 +405,17 @@ def test_random_extents_at_run_time(mode: str) -> None:
     """On a device of few multiprocessors by turns, where few parts have many iterations each."""
     assert GPU.device is not None
     few = replace(GPU, device=replace(GPU.device, multiprocessors=7))
-    programs: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[Any] = []
-    several = 0
+    batch, several = Batch(mode), 0
     for seed in emulated.of_mode(range(len(AT_RUN_TIME)), mode):
-        program = lower(trial_at_run_time(seed)[0], few if seed % 2 else GPU)
+        program = batch.add(trial_at_run_time(seed)[0], few if seed % 2 else GPU)
         for number in (seed, seed + len(AT_RUN_TIME)):
             shaped, arrays = trial_at_run_time(number)
-            extents = fit(shaped, [array.shape for array in arrays])
-            wanted.append(evaluate(shaped, arrays, extents, exact=True))
-            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-            results = tuple(array.shape for array in wanted[-1])
-            calls.append(Call(len(programs), tuple(free), tuple(arrays), results))
-            named = zip(shaped.sizes, extents, strict=True)
+            batch.call(shaped, arrays)
+            named = zip(shaped.sizes, fit(shaped, [array.shape for array in arrays]), strict=True)
             several += 1 < max(parts_of(program, {size.name: n for size, n in named}))
-        programs.append(program)
-    assert all(shares_of(program) for program in programs)
-    assert len(programs) // 2 <= several < len(calls) or mode == "cuda"
-    emulated.agree(programs, calls, wanted, mode, 1e-4)
+    assert all(shares_of(program) for program in batch.programs)
+    assert len(batch.programs) // 2 <= several < len(batch.calls) or mode == "cuda"
+    batch.agree(1e-4)
 
 
 ROWS = ("+ij~i", ">ij~i", "ij*j~ij >> +ij~i", "+ijk~ij", "ij*ij~ij >> >ij~i")
@@ -457,41 +424,35 @@ COLUMNS = ("+ij~j", ">ij~j", "ij*i~ij >> +ij~j", "+ijk~jk", "<ij~j")
 LENGTHS = (0, 1, 5, 1023, 1024, 4097, 8192, 30001)
 
 
-def with_shares(texts: Sequence[str]) -> Iterator[tuple[Program, Call, list[Any]]]:
-    """These at ragged extents, of f32 and f64, on the usual device and on one of few multiprocessors."""
-    assert GPU.device is not None
-    few = replace(GPU, device=replace(GPU.device, multiprocessors=3))
-    for number, text in enumerate(texts):
-        dtype = "f64" if number == 1 else "f32"
-        kind, leaves = np.dtype(TYPES[dtype]), text.split("~", 1)[0].lstrip("+<>").split("*")
-        shaped = infer(graph_of(text_component(text), "f"), [dtype] * len(leaves))
-        program = replace(lower(shaped, few if number % 2 else GPU), name=f"r{number}")
-        reduced = set(leaves[0]) - set(text.rsplit("~", 1)[1])
-        for turn, length in enumerate(LENGTHS):
-            sizes = dict(zip("ijk", ((3, 1, 0, 9)[turn % 4], 2, 2), strict=True))
-            sizes |= {"j": sizes["i"], "k": 2} if "i" in reduced else {}
-            sizes |= dict.fromkeys(reduced, length)
-            draw = np.random.default_rng(turn)
-            arrays = [draw.normal(size=[sizes[c] for c in each]).astype(kind) for each in leaves]
-            extents = fit(shaped, [array.shape for array in arrays])
-            wanted = evaluate(shaped, arrays, extents, exact=True)
-            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-            results = tuple(array.shape for array in wanted)
-            yield program, Call(number, tuple(free), tuple(arrays), results), wanted
-
-
 @needs_emulator
 @pytest.mark.parametrize("mode", emulated.MODES)
 @pytest.mark.parametrize(("texts", "kernels"), [(ROWS, 2), (COLUMNS, 3)], ids=["rows", "columns"])
 def test_at_run_time_blocks_share_what_is_long(
     texts: Sequence[str], kernels: int, mode: str
 ) -> None:
-    """Many parts of a column are combined by a block, few by a thread; those of a row by a block."""
-    calls = list(with_shares(texts))
-    programs = list(dict.fromkeys(program for program, _, _ in calls))
-    assert all(len(shares_of(program)) == 1 for program in programs)
-    assert [len(program.kernels) for program in programs] == [kernels] * len(texts)
-    emulated.agree(programs, [call for _, call, _ in calls], [w for *_, w in calls], mode, 1e-4)
+    """At ragged extents, of f32 and f64, on the usual device and on one of few multiprocessors.
+
+    Many parts of a column are combined by a block, few by a thread; those of a row by a block.
+    """
+    assert GPU.device is not None
+    few = replace(GPU, device=replace(GPU.device, multiprocessors=3))
+    batch = Batch(mode)
+    for number, text in enumerate(texts):
+        dtype = "f64" if number == 1 else "f32"
+        kind, leaves = np.dtype(TYPES[dtype]), text.split("~", 1)[0].lstrip("+<>").split("*")
+        shaped = infer(graph_of(text_component(text), "f"), [dtype] * len(leaves))
+        program = batch.add(shaped, few if number % 2 else GPU)
+        assert len(shares_of(program)) == 1
+        assert len(program.kernels) == kernels
+        reduced = set(leaves[0]) - set(text.rsplit("~", 1)[1])
+        for turn, length in enumerate(LENGTHS):
+            sizes = dict(zip("ijk", ((3, 1, 0, 9)[turn % 4], 2, 2), strict=True))
+            sizes |= {"j": sizes["i"], "k": 2} if "i" in reduced else {}
+            sizes |= dict.fromkeys(reduced, length)
+            draw = np.random.default_rng(turn)
+            shapes = [[sizes[c] for c in each] for each in leaves]
+            batch.call(shaped, [draw.normal(size=each).astype(kind) for each in shapes])
+    batch.agree(1e-4)
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.notation.files.module import parse_module
-from ilang.core.pipeline import explain, fit, infer, loops_text, lower, module_graph
+from ilang.core.pipeline import explain, infer, loops_text, lower, module_graph
 from ilang.core.record import replace
-from ilang.core.reference import evaluate
 from ilang.core.source import Source
-from tests.property import emulated
+from tests.property.batch import Batch
 from tests.property.meaning import TYPES
-from tests.property.native import Call
 from tests.property.schedules import same_code, written_back
 
 
@@ -140,18 +137,12 @@ def trial(seed: int) -> tuple[Shaped, list[list[Any]]]:
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 def test_random_extents() -> None:
     """Every access is looked at, in several orders of threads, which give the same bits."""
-    programs: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[Any] = []
+    batch = Batch("cuda-checked")
     for seed in range(len(TEXTS)):
         shaped, given = trial(seed)
+        batch.add(shaped)
         for arrays in given:
-            extents = fit(shaped, [array.shape for array in arrays])
-            wanted.append(evaluate(shaped, arrays, extents, exact=True))
-            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-            results = tuple(array.shape for array in wanted[-1])
-            calls.append(Call(len(programs), tuple(free), tuple(arrays), results))
-        programs.append(lower(shaped, GPU))
-    copied = [any("_copy" in buffer.name for buffer in each.buffers) for each in programs]
-    assert sum(copied) >= len(programs) // 2
-    emulated.agree(programs, calls, wanted, "cuda-checked", 1e-5)
+            batch.call(shaped, arrays)
+    copied = [any("_copy" in buffer.name for buffer in each.buffers) for each in batch.programs]
+    assert sum(copied) >= len(batch.programs) // 2
+    batch.agree(1e-5)

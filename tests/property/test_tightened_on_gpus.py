@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import random
 from typing import Any
@@ -18,10 +17,9 @@ from ilang.core.ir.host import Launch
 from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-from ilang.core.pipeline import fit, graph_of, infer, lower, text_component
-from ilang.core.reference import evaluate
+from ilang.core.pipeline import graph_of, infer, lower, text_component
 from tests.property import emulated
-from tests.property.native import Array, Call
+from tests.property.batch import Batch
 from tests.property.test_online import difference
 
 PRODUCT = "ik{a}*kj{b}~ijk >> {r}ijk{c}~ij"
@@ -151,45 +149,27 @@ def drawn(rng: random.Random) -> str:
 
 
 @functools.cache
-def products() -> tuple[list[str], list[Program], list[Call], list[list[Array]]]:
+def products(mode: str) -> Batch:
     """Random products with guards, of ragged extents, of 0 and 1, with infinities and NaN where nothing may read."""
     rng, noise = random.Random(5), np.random.default_rng(5)
-    texts: list[str] = []
-    lowered: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[list[Array]] = []
-    while len(lowered) < 24:
-        text = drawn(rng)
-        shaped = shaped_of(text, f"a{len(lowered)}")
-        lowered.append(lower(shaped, GPU))
-        texts.append(text)
-        for i, j, k in (
-            (1, 1, 1),
-            (9, 5, 0),
-            (rng.randint(1, 21), rng.randint(1, 9), 17),
-            (20, 8, 30),
-        ):
+    batch = Batch(mode)
+    for _ in emulated.of_mode(range(24), mode):
+        shaped = shaped_of(drawn(rng))
+        batch.add(shaped)
+        ragged = (rng.randint(1, 21), rng.randint(1, 9), 17)
+        for i, j, k in ((1, 1, 1), (9, 5, 0), ragged, (20, 8, 30)):
             for odd in (False, True):
-                arrays = [
-                    noise.integers(-2, 3, shape).astype(np.float32) for shape in ((i, k), (k, j))
-                ]
-                if odd and k:
-                    for array in arrays:
-                        array[tuple(noise.integers(array.shape))] = rng.choice(
-                            (np.inf, -np.inf, np.nan)
-                        )
-                every = fit(shaped, [array.shape for array in arrays])
-                free = tuple(
-                    n for size, n in zip(shaped.sizes, every, strict=True) if size.is_argument()
-                )
-                with np.errstate(all="ignore"):
-                    wanted.append([*evaluate(shaped, arrays, every, exact=True)])
-                calls.append(Call(len(lowered) - 1, free, tuple(arrays), ((i, j),)))
-    return texts, lowered, calls, wanted
+                shapes = ((i, k), (k, j))
+                arrays = [noise.integers(-2, 3, shape).astype(np.float32) for shape in shapes]
+                for array in arrays if odd and k else ():
+                    at = tuple(noise.integers(array.shape))
+                    array[at] = rng.choice((np.inf, -np.inf, np.nan))
+                batch.call(shaped, arrays)
+    return batch
 
 
 def test_most_random_products_are_trimmed() -> None:
-    _, lowered, _, _ = products()
+    lowered = products("cuda-checked").programs
     some = [tightened(program) for program in lowered]
     assert len(lowered) // 2 <= sum(map(bool, some))
     assert any(each[0].finite for each in some if each)
@@ -198,19 +178,9 @@ def test_most_random_products_are_trimmed() -> None:
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_random_products(mode: str) -> None:
     """In several orders of threads, and with every load and store checked."""
-    texts, lowered, calls, wanted = products()
-    chosen = emulated.of_mode(range(len(lowered)), mode)
-    of_chosen = [(n, call) for n, call in enumerate(calls) if call.program in chosen]
-    answers = emulated.run(
-        [lowered[n] for n in chosen],
-        [dataclasses.replace(call, program=chosen.index(call.program)) for _, call in of_chosen],
-        mode,
-        in_all_modes=True,
-    )
-    for (n, call), answer in zip(of_chosen, answers, strict=True):
-        said = answer.trouble or difference(answer.outputs[0], wanted[n][0])
-        shapes = [array.shape for array in call.inputs]
-        assert not said, f"{texts[call.program]} {shapes}: {said}"
+    for says, answer, (want,) in products(mode).answers(in_all_modes=True):
+        wrong = answer.trouble or difference(answer.outputs[0], want)
+        assert not wrong, f"{says}: {wrong}"
 
 
 # -- how many tiles ----------------------------------------------------------------------------------------------------

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.core.ir.shaped import Input, Shaped
 from ilang.core.machine import CPU, Machine
-from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.record import replace
 from tests.property import native
+from tests.property.batch import Batch
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
 from tests.shares import share
@@ -40,31 +40,18 @@ Runs = Sequence[Sequence[Array]]
 """The inputs of each call, or the results that are wanted of each."""
 
 
-def _call(
-    number: int, shaped: Shaped, run: Sequence[Array], wanted: Sequence[Array]
-) -> native.Call:
-    """A call of a program of a batch."""
-    sizes = [size for size in shaped.sizes if size.is_argument()]
-    extents = tuple(run[size.places[0].number].shape[size.places[0].dim] for size in sizes)
-    return native.Call(number, extents, tuple(run), tuple(want.shape for want in wanted))
-
-
 def _are_right(
     mode: str, examples: Sequence[tuple[str, str, Runs, Runs]], machine: Machine = CPU
 ) -> None:
     """Programs of inputs of a type, compiled together, give on several inputs each all that is wanted."""
-    batch, calls, results = [], [], []
-    for number, (text, dtype, runs, wanted) in enumerate(examples):
+    batch = Batch(mode)
+    for text, dtype, runs, wanted in examples:
         dtypes: list[str | None] = [dtype] * len(runs[0])
-        shaped = infer(graph_of(text_component(text), f"f{number}"), dtypes)
-        batch.append(lower(shaped, machine))
+        shaped = infer(graph_of(text_component(text), "f"), dtypes)
+        batch.add(shaped, machine)
         for run, want in zip(runs, wanted, strict=True):
-            calls.append(_call(number, shaped, run, want))
-            results.append((f"{text} of {dtype}", want))
-    for answer, (title, want) in zip(native.run(batch, calls, mode), results, strict=True):
-        assert not answer.trouble, title
-        for output, array in zip(answer.outputs, want, strict=True):
-            np.testing.assert_array_equal(output, array, title)
+            batch.call(shaped, run, want)
+    batch.agree(0)
 
 
 def _shapes(rank: int) -> list[tuple[int, ...]]:
@@ -150,21 +137,17 @@ def test_packed_across(mode: str) -> None:
 @pytest.mark.parametrize(("turn", "mode"), [(0, "sanitized"), (1, "fast"), AVX2, (3, "baseline")])
 def test_rows_known_to_be_shorter_than_a_vector(turn: int, mode: str) -> None:
     """A share of them in each mode."""
-    numbers = np.random.default_rng(0)
-    batch, calls, wanted = [], [], []
+    batch, numbers = Batch(mode), np.random.default_rng(0)
     every = [*product((8, 9, 12, 15), ("f32", "f64"))]
-    for number, (rows, dtype) in enumerate(share(every, turn)):
-        shaped = infer(graph_of(text_component("ij~ji"), f"f{number}"), [dtype])
-        assert isinstance(shaped.nodes[0], Input)
+    for rows, dtype in share(every, turn):
+        shaped = infer(graph_of(text_component("ij~ji"), "f"), [dtype])
         size = shaped.tensors[0].dims[0]
         sizes = tuple(
             replace(s, fixed=rows) if n == size else s for n, s in enumerate(shaped.sizes)
         )
-        batch.append(lower(replace(shaped, sizes=sizes)))
+        shaped = replace(shaped, sizes=sizes)
+        batch.add(shaped)
         for columns in EXTENTS:
             x = numbers.integers(0, 100, (rows, columns)).astype(TYPES[dtype])
-            calls.append(native.Call(number, (columns,), (x,), (x.T.shape,)))
-            wanted.append(x.T)
-    for answer, want in zip(native.run(batch, calls, mode), wanted, strict=True):
-        assert not answer.trouble
-        np.testing.assert_array_equal(answer.outputs[0], want)
+            batch.call(shaped, [x], [x.T])
+    batch.agree(0)

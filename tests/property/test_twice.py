@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
-from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.machine import CPU, GPU
 from ilang.core.notation.files.module import exports, parse_module
 from ilang.core.pipeline import fit, infer, lower, module_graph
-from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.core.source import Source
-from tests.property import emulated, native
-from tests.property.native import Answer, Call
+from tests.property.batch import Batch
 from tests.property.test_cuda import SAMPLES, sample
 from tests.shares import share
 
 MACHINES = {"c": CPU, "cuda": GPU}
 TOLERANCE = 1e-5
+NEEDS_GXX = pytest.param(
+    "cuda-checked",
+    marks=pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++"),
+)
 APART = {"05_diagonal", "18_convolution", "19_pooling", "21_rows", "32_heads"}
 """Samples some of whose axes have no name in their head, or follow from others: open, each of both has its own."""
 INPUT = re.compile(r"(\w+)((?:: ?\w+)?(?:\[[^\]]*\])?)")
@@ -49,45 +50,21 @@ def beside_itself(path: Path, known: bool) -> tuple[Shaped, list[Any]]:
     return shaped, arrays
 
 
-def program_of(path: Path, known: bool, machine: Machine, number: int = 0) -> tuple[Program, Call]:
-    shaped, arrays = beside_itself(path, known)
-    extents = fit(shaped, [array.shape for array in arrays])
-    free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
-    shapes = [tuple(extents[n] for n in shaped.tensors[value].dims) for value in shaped.outputs]
-    call = Call(number, tuple(free), tuple(arrays), tuple(shapes))
-    return lower(replace(shaped, name=f"s{number}"), machine), call
-
-
-def agree(path: Path, known: bool, answer: Answer) -> None:
-    assert not answer.trouble, f"{path.name}: {answer.trouble}"
-    shaped, arrays = beside_itself(path, known)
-    wanted = evaluate(shaped, arrays, fit(shaped, [array.shape for array in arrays]))
-    for got, want in zip(answer.outputs, wanted, strict=True):
-        np.testing.assert_allclose(got, want, rtol=TOLERANCE, err_msg=path.name)
-
-
 @pytest.mark.parametrize("target", MACHINES)
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_kernels_of_a_sample_are_called_again(path: Path, known: bool, target: str) -> None:
-    program, _ = program_of(path, known, MACHINES[target])
+    program = lower(beside_itself(path, known)[0], MACHINES[target])
     again = len(program.kernels) < len(program.launched())
     assert again == (known or path.stem not in APART)
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
-def test_values_in_c(known: bool) -> None:
-    pairs = [program_of(path, known, CPU, number) for number, path in enumerate(SAMPLES)]
-    answers = native.run([p for p, _ in pairs], [call for _, call in pairs], "sanitized")
-    for path, answer in zip(SAMPLES, answers, strict=True):
-        agree(path, known, answer)
-
-
-@pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
-@pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
-def test_values_in_cuda(known: bool) -> None:
-    paths = share(SAMPLES, known)
-    pairs = [program_of(path, known, GPU, number) for number, path in enumerate(paths)]
-    answers = emulated.run([p for p, _ in pairs], [call for _, call in pairs], "cuda-checked")
-    for path, answer in zip(paths, answers, strict=True):
-        agree(path, known, answer)
+@pytest.mark.parametrize("mode", ["sanitized", NEEDS_GXX])
+def test_values(mode: str, known: bool) -> None:
+    batch = Batch(mode)
+    for path in share(SAMPLES, known) if mode == "cuda-checked" else SAMPLES:
+        shaped, arrays = beside_itself(path, known)
+        batch.add(shaped)
+        batch.call(shaped, arrays, evaluate(shaped, arrays, fit(shaped, [a.shape for a in arrays])))
+    batch.agree(TOLERANCE, 0)

@@ -16,13 +16,13 @@ from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
 from ilang.core.ir.gpu import MatrixProduct
 from ilang.core.ir.kernel import Program, statements_within
-from ilang.core.machine import CPU, GPU
+from ilang.core.machine import GPU
 from ilang.core.notation.files.module import parse_module
 from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
 from ilang.core.reference import evaluate
 from ilang.core.source import Source
-from tests.property import emulated, native
-from tests.property.native import Call
+from tests.property import emulated
+from tests.property.batch import Batch
 from tests.property.unit_products import draw, failures, lowered
 from tests.shares import share
 
@@ -85,26 +85,19 @@ have fewer terms than the tiles that read them, and a sum that something else re
 @needs_compiler
 def test_products_of_and_for_others() -> None:
     module = parse_module(Source("<text>", TEXT))
-    programs, calls, wanted = list[Program](), list[Call](), list[list[Any]]()
-    numbers = np.random.default_rng(7)
+    batch, numbers = Batch("cuda-checked"), np.random.default_rng(7)
     for name in ("two", "squared", "staged", "before", "short", "short16", "after"):
         shaped = infer(module_graph(module, name))
         sizes = {"m": 37, "k": 20, "n": 19}
         extents = [sizes.get(size.name, size.fixed or 0) for size in shaped.sizes]
         dims = [shaped.tensors[value].dims for value in shaped.inputs]
         shapes = [tuple(extents[size] for size in each) for each in dims]
-        arrays = tuple(numbers.normal(size=shape).astype(np.float32) for shape in shapes)
-        extents = list(fit(shaped, shapes))
-        wanted.append(evaluate(shaped, arrays, extents, exact=True))
-        free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-        results = tuple(array.shape for array in wanted[-1])
-        calls.append(Call(len(programs), tuple(free), arrays, results))
-        programs.append(lower(shaped, GPU))
-        kernels = [kernel.body for kernel in programs[-1].kernels]
+        kernels = [kernel.body for kernel in batch.add(shaped).kernels]
         assert any(
             isinstance(s, MatrixProduct) for body in kernels for s in statements_within(body)
         )
-    emulated.agree(programs, calls, wanted, "cuda-checked", 1e-5)
+        batch.call(shaped, [numbers.normal(size=shape).astype(np.float32) for shape in shapes])
+    batch.agree(1e-5)
 
 
 def test_random_products_are_on_matrix_units() -> None:
@@ -156,12 +149,11 @@ def test_factors_become_the_nearest_numbers(unit: str, bits: int) -> None:
     (want,) = evaluate(shaped, arrays, extents)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(want, np.repeat(nearest(column, unit), 2, axis=1))
-    free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
-    call = Call(0, tuple(free), arrays, (want.shape,))
-    for run, machine, mode in ((emulated.run, GPU, "cuda"), (native.run, CPU, "fast")):
-        (answer,) = run([lower(shaped, machine)], [call], mode)
-        assert not answer.trouble
-        np.testing.assert_array_equal(answer.outputs[0], want)
+    for mode in ("cuda", "fast"):
+        batch = Batch(mode)
+        batch.add(shaped)
+        batch.call(shaped, arrays, [want])
+        batch.agree(0)
 
 
 @needs_compiler

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
-from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.record import replace
 from ilang.core.schedule.choose.tile import tiling
 from tests.property import native, schedules
+from tests.property.batch import Batch
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
 from tests.shares import share
@@ -96,24 +96,15 @@ def _fits(case: tuple[str, str, str, int, int, int], sizes: dict[str, int]) -> b
 )
 def test_windows(number: int, mode: str, dtype: str) -> None:
     """All of them sanitized, a share in each other mode."""
-    batch: list[Program] = []
-    calls, wanted = [], []
-    cases = [*CASES.items()]
+    batch, cases = Batch(mode), [*CASES.items()]
     for text, case in cases if mode == "sanitized" else share(cases, number):
-        shaped = infer(graph_of(text_component(text), f"f{len(batch)}"), [dtype, dtype])
-        batch.append(lower(shaped))
+        shaped = infer(graph_of(text_component(text), "f"), [dtype, dtype])
+        batch.add(shaped)
         for sizes in SIZES:
-            if not _fits(case, sizes):
-                continue
-            inputs, result = _example(case, sizes, dtype)
-            result = np.maximum(result, 0) if ">noyx" in text else result
-            given = [size.places[0] for size in shaped.sizes if size.is_argument()]
-            extents = tuple(inputs[place.number].shape[place.dim] for place in given)
-            calls.append(native.Call(len(batch) - 1, extents, tuple(inputs), (result.shape,)))
-            wanted.append((text, sizes, result))
-    for answer, (text, sizes, result) in zip(native.run(batch, calls, mode), wanted, strict=True):
-        assert not answer.trouble, (text, sizes)
-        np.testing.assert_array_equal(answer.outputs[0], result, f"{text} {sizes}")
+            if _fits(case, sizes):
+                inputs, result = _example(case, sizes, dtype)
+                batch.call(shaped, inputs, [np.maximum(result, 0) if ">noyx" in text else result])
+    batch.agree(0)
 
 
 @pytest.mark.parametrize("text", CASES)

@@ -21,8 +21,7 @@ from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.pipeline import fit, graph_of, infer, lower, text_component
 from ilang.core.record import record
 from ilang.core.reference import evaluate
-from tests.property import emulated, native
-from tests.property.native import Answer, Call
+from tests.property.batch import Batch
 
 ROWS = ((16,), (16,), (32,), (2, 16), (2, 32), (2, 2, 16), (3, 16))
 COLUMNS = ((8,), (8,), (16,), (24,), (2, 8), (2, 16), (2, 2, 8))
@@ -115,44 +114,29 @@ def lowered(product: UnitProduct, name: str, machine: Machine) -> tuple[Shaped, 
 
 def failures(seeds: Sequence[int], modes: Sequence[str]) -> tuple[int, list[str]]:
     """How many products were run on a GPU, and what was wrong with which in a mode of it or of C."""
-    programs: dict[str, list[Program]] = {"cpu": [], "gpu": []}
-    calls: list[Call] = []
+    batches = [Batch(mode) for mode in modes]
     texts: list[str] = []
-    wanted: list[tuple[Any, Any]] = []
+    most: list[Any] = []
     for seed in seeds:
         product, numbers = draw(seed), np.random.default_rng(seed)
-        name = f"u{len(programs['gpu'])}"
-        on_cpu, on_gpu = (lowered(product, name, machine) for machine in (CPU, GPU))
-        if on_cpu is None or on_gpu is None:
+        if any(lowered(product, "u", machine) is None for machine in (CPU, GPU)):
             continue
-        shaped, program = on_gpu
-        programs["cpu"].append(on_cpu[1])
-        programs["gpu"].append(program)
+        shaped = infer(graph_of(text_component(product.text), "u"), shapes=product.known)
+        for batch in batches:
+            batch.add(shaped)
         for shapes in product.shapes:
-            arrays = tuple(numbers.normal(size=shape).astype(np.float32) for shape in shapes)
-            extents = fit(shaped, shapes)
-            (want,) = evaluate(shaped, arrays, extents, exact=True)
-            (sizes,) = evaluate(shaped, [np.abs(array) for array in arrays], extents, exact=True)
-            terms = max(max(shape) for shape in shapes)
-            wanted.append((want, (terms + 1) * 2.0**-24 * sizes))
-            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-            calls.append(Call(len(programs["gpu"]) - 1, tuple(free), arrays, (want.shape,)))
+            arrays = [numbers.normal(size=shape).astype(np.float32) for shape in shapes]
+            sizes = [np.abs(array) for array in arrays]
+            (size,) = evaluate(shaped, sizes, fit(shaped, shapes), exact=True)
+            most.append((max(map(max, shapes)) + 1) * 2.0**-24 * size)
             texts.append(f"seed {seed}, {shapes}: {product.text}")
+            for batch in batches:
+                batch.call(shaped, arrays)
     found = []
-    for mode in modes:
-        for text, answer, (want, most) in zip(
-            texts, _run(programs, calls, mode), wanted, strict=True
-        ):
+    for batch in batches:
+        for text, (_, answer, (want,)), bound in zip(texts, batch.answers(), most, strict=True):
             if answer.trouble:
-                found.append(f"{mode}: {text}\n{answer.trouble}")
-            elif (np.abs(answer.outputs[0] - want) > most).any():
-                found.append(
-                    f"{mode}: {text}\nis wrong by {np.abs(answer.outputs[0] - want).max()}"
-                )
-    return len(programs["gpu"]), found
-
-
-def _run(programs: dict[str, list[Program]], calls: Sequence[Call], mode: str) -> list[Answer]:
-    if mode in emulated.MODES:
-        return emulated.run(programs["gpu"], calls, mode)
-    return native.run(programs["cpu"], calls, mode)
+                found.append(f"{batch.mode}: {text}\n{answer.trouble}")
+            elif (off := np.abs(answer.outputs[0] - want) > bound).any():
+                found.append(f"{batch.mode}: {text}\nis wrong at {np.argwhere(off)[:5]}")
+    return len(batches[0].programs), found
