@@ -327,6 +327,10 @@ class Multiprocessor:
     combined: int = 6
     met: int = 60
 
+    def has_room(self, blocks: int, warps: int) -> bool:
+        """Whether there may be so many blocks at a time, of so many warps each."""
+        return blocks <= self.blocks and blocks * warps <= self.warps
+
 
 @record
 class Machine:

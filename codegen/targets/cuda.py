@@ -19,7 +19,7 @@ from ilang.codegen.targets.c_header import beginning_of
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.cuda_kernel import KernelText
 from ilang.codegen.targets.cuda_session import SessionsText
-from ilang.codegen.targets.library import PREFIX, linked, prefixed
+from ilang.codegen.targets.library import PREFIX, linked, own, prefixed
 from ilang.codegen.targets.marked_lines import with_marks
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
@@ -65,7 +65,8 @@ def emit_marked(program: Program) -> list[tuple[str, LineMark]]:
 def emit_together(programs: Sequence[Program]) -> str:
     """Several programs as one self-contained CUDA text."""
     declared = [line for program in programs for line in (*cuda_header.declarations(program), "")]
-    lines = [*INCLUDES, "", 'extern "C" {', "", *declared, "}", "", *_implementation(programs)]
+    body = [line for program in programs for line in _program(host_of(program))]
+    lines = [*INCLUDES, "", 'extern "C" {', "", *declared, "}", "", *_linked(body)]
     return "\n".join(lines) + "\n"
 
 
@@ -76,8 +77,9 @@ def emit_source(
 ) -> str:
     """The implementation that goes with ``cuda_header.emit_header``."""
     includes, more = (sessions.includes(), [*sessions.lines()]) if sessions else ((), [])
-    implementation = _implementation(programs, more, f"{beginning_of(programs)}_{PREFIX}")
-    lines = [f'#include "{stem}.h"', "", *INCLUDES, *includes, "", *implementation]
+    body = [line for program in programs for line in _program(host_of(program))] + more
+    names = own("\n".join(body), cuda_library.parts(), f"{beginning_of(programs)}_{PREFIX}")
+    lines = [f'#include "{stem}.h"', "", *INCLUDES, *includes, "", *names, *_linked(body)]
     return "\n".join(lines) + "\n"
 
 
@@ -91,19 +93,12 @@ def emit_kernels(hosts: Sequence[Host]) -> str:
     return "\n".join([*WITHOUT_HEADERS, "", *prefixed(lines, parts)])
 
 
-def _implementation(
-    programs: Sequence[Program], more: Sequence[str] = (), prefix: str = PREFIX
-) -> Iterator[str]:
-    """The parts of the library that programs use, and the programs; ``more`` after them.
-
-    The names of parts begin with ``prefix``.
-    """
-    body = [line for program in programs for line in _program(host_of(program))]
-    body += more
+def _linked(body: Sequence[str]) -> Iterator[str]:
+    """The parts of the library that lines of programs use, and the lines."""
     yield TRY
     yield ""
     parts = cuda_library.parts()
-    yield from prefixed([*linked("\n".join(body), parts), *body], parts, prefix)
+    yield from prefixed([*linked("\n".join(body), parts), *body], parts)
 
 
 def _program(host: Host, marking: bool = False) -> Iterator[str]:

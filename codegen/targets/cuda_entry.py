@@ -10,6 +10,7 @@ from ilang.codegen.targets.c_entry import (
     at,
     field,
     planned,
+    several_a_line,
     status_lines,
     statuses,
     wrapped,
@@ -154,7 +155,8 @@ class Entry(c_entry.Entry):
         tests = [self._condition(c) for c in launch.every_condition() if not self._is_known(c)]
         takes_scratch = launch.scratch and bool(grid.sizes)
         indent = INDENT
-        if tests or takes_scratch:
+        in_braces = bool(tests or takes_scratch or kernel.spans)
+        if in_braces:
             yield f"{INDENT}if ({' && '.join(tests)}) {{" if tests else f"{INDENT}{{"
             indent = 2 * INDENT
         if takes_scratch:
@@ -166,17 +168,16 @@ class Entry(c_entry.Entry):
         name = f"{self.name}_{kernel.name}"
         shape = f"{self._blocks(grid, takes_scratch)}, 0, stream>>>("
         if not kernel.spans:
-            yield wrapped(f"{indent}{name}<<<{shape}", words, ");")
+            yield several_a_line(f"{indent}{name}<<<{shape}", words, ");")
         else:
             counts = [self._terms([self.spelling.size(n) for n in span]) for span in kernel.spans]
-            narrow, wide = (
-                wrapped(f"{indent}{INDENT}{name}<{index}><<<{shape}", words, ");")
-                for index in ("int", "int64_t")
-            )
-            yield wrapped(f"{indent}if (are_below({self.narrow}, {{", counts, "})) {")
-            yield from (narrow, f"{indent}}} else {{", wide, f"{indent}}}")
+            yield f"{indent}const auto launch = [&](auto index) {{"
+            yield several_a_line(f"{indent}{INDENT}{name}<decltype(index)><<<{shape}", words, ");")
+            yield f"{indent}}};"
+            narrow = f"are_below({self.narrow}, {{{', '.join(counts)}}})"
+            yield f"{indent}{narrow} ? launch(0) : launch((int64_t)0);"
         yield f"{indent}TRY(cudaGetLastError());"
-        if tests or takes_scratch:
+        if in_braces:
             yield f"{INDENT}}}"
 
     def _blocks(self, grid: Grid, takes_scratch: bool) -> str:

@@ -30,6 +30,7 @@ from ilang.core.ir.gpu import (
 )
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.scalar import Apply
+from ilang.core.machine import MULTIPROCESSORS
 
 THREAD = re.compile(r"\bthread\b")
 """The number of a thread in a block that has several dimensions."""
@@ -75,7 +76,11 @@ class KernelText:
         yield " */"
         if self.index == "Index":
             yield "template <typename Index>"
-        yield f"static __global__ void __launch_bounds__({self.launch.grid.threads}, {self.outer.blocks})"
+        threads, blocks = self.launch.grid.threads, self.outer.blocks
+        warps = -(-threads // self.warp)
+        everywhere = all(unit.has_room(blocks, warps) for unit in MULTIPROCESSORS)
+        at_a_time = blocks if everywhere else f"AT_A_TIME({blocks}, {threads})"
+        yield f"static __global__ void __launch_bounds__({threads}, {at_a_time})"
         name = f"{function_identifier(self.program.name)}_{self.kernel.name}"
         yield wrapped(f"{name}(", self._parameters(), ")")
         yield from indented(braced("", self._body()))

@@ -32,7 +32,7 @@ MODES = ("cuda", "cuda-checked")
 ORDERS = (0, 1, 7)
 """Threads in order, in reverse, and in the random order of a seed; a call has the first, and by turns another one."""
 UNWRITTEN = 0xFF
-LAUNCH = re.compile(r"\b(\w+)(_k\d+)<(?:int|int64_t)><<<")
+LAUNCH = re.compile(r"\b(\w+)(_k\d+)<decltype\(index\)><<<")
 """Of a kernel that has indices of two widths."""
 
 

@@ -124,7 +124,7 @@ class _Holder:
         device = self.program.machine.gpu()
         unit = MULTIPROCESSORS[-1]
         registers = unit.around + self.each * 5 // 4
-        most = unit.warps * device.warp // self.spread.threads
+        most = min(unit.blocks, unit.warps * device.warp // self.spread.threads)
         return max(1, min(most, device.registers // (registers * self.spread.threads)))
 
     def _walk(self, s: ir.Statement) -> _Walk | None:

@@ -199,6 +199,45 @@ def test_the_host_half_of_a_text_compiles_without_a_warning(tmp_path: Path) -> N
     assert compiled(tmp_path, "-arch=sm_75", "-c", "-Ofc=max", *warned) == ""
 
 
+def test_a_launch_stands_once_for_both_widths() -> None:
+    """What it takes is written once, and which indices it has is asked beside it."""
+    (text,) = map(cuda.emit, exported(ROOT / "samples/06_matmul.i"))
+    kernels = len(re.findall("__global__", text))
+    assert text.count("<<<") == text.count("<decltype(index)><<<") == kernels
+    assert text.count("? launch(0) : launch((int64_t)0);") == kernels
+
+
+def blocks_at_a_time(shape: tuple[int, ...]) -> str:
+    """A softmax, whose rows threads hold in registers, many blocks at a time."""
+    text = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
+    return cuda.emit(lower(infer(graph_of(text_component(text), "rows"), shapes=[shape]), GPU))
+
+
+def test_helpers_of_a_project_have_the_names_that_they_have_in_c() -> None:
+    """The name of the first function stands in a macro alone, by which two libraries may be one text."""
+    every = exported(ROOT / "samples/03_reduce.i")
+    names, _, code = cuda.emit_source(every, "all").partition("#define TRY(")
+    assert "static bool il_measure(" in code
+    assert "_il_" not in code
+    assert "#undef il_measure\n#define il_measure p03_" in names
+
+
+def test_a_multiprocessor_is_not_asked_for_more_blocks_than_it_has_room_for() -> None:
+    """A T4 has threads for 4 blocks of 256, an H100 for 8; where all have room, the number alone is there."""
+    assert "__launch_bounds__(256, il_AT_A_TIME(8, 256))" in blocks_at_a_time((4096, 64))
+    assert "__launch_bounds__(64, 16)" in blocks_at_a_time((4096, 2048))
+
+
+@pytest.mark.deep
+@needs_nvcc
+@pytest.mark.parametrize("architecture", ["75", "86", "90", "120"])
+def test_as_many_blocks_as_there_are_compile_without_a_warning(
+    architecture: str, tmp_path: Path
+) -> None:
+    (tmp_path / "all.cu").write_text(blocks_at_a_time((4096, 64)), "ascii")
+    assert compiled(tmp_path, f"-arch=sm_{architecture}", "-cubin") == ""
+
+
 @pytest.mark.deep
 @needs_nvcc
 def test_every_helper_compiles(tmp_path: Path) -> None:
