@@ -79,7 +79,12 @@ def read_program(reader: Reader, names: Container[str]) -> Tree:
     except (NotationError, ModuleError) as error:
         from ilang.core.notation.advice import advised
 
-        raise advised(error, reader, start, parse_program) from None
+        raise advised(error, reader, start, _parse) from None
+
+
+def _parse(source: Source) -> Tree:
+    """The tree of a text; what is refused comes without other spellings, none of which is asked for another."""
+    return _Program(Reader(source), ()).read()
 
 
 def _check_length(reader: Reader) -> None:
