@@ -19,6 +19,7 @@ from ilang.icli.arrays import arrays_of, not_an_array
 from ilang.icli.filled import call_of, range_of
 from ilang.icli.foreign import UnknownNameError, spelled, value_names
 from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
+from ilang.icli.literal import respelled
 from ilang.icli.respelling import as_python, assignment, colon_command, tensor_function
 
 if TYPE_CHECKING:
@@ -38,12 +39,15 @@ STATEMENTS = {
 }
 """Words that begin statements of other languages, and what there is for them."""
 STATEMENT = re.compile(rf"\s*({'|'.join(STATEMENTS).replace(' ', '|')})\b[ :](?!.*~)")
+ELEMENT = re.compile(r"\s*[A-Za-z_]\w*\s*\[[^\]]*\]\s*[-+*/]?=(?![=>~])")
+"""An assignment to elements of an array."""
+PROSE = re.compile(r"(?:[A-Za-z]+[\s,.!?']*){2,}")
+"""Words without a sign."""
+NO_PROSE = "a line is a program, an array, or a command: `:help` lists what can be typed"
 UPDATE = re.compile(r".*\.grad\b.*|.*\bbackprop\(.*|.*\bbackward\(.*")
 """Statements of routines."""
 ROUTINE = "a routine has it: `cd step(x, t) { loss = ...; backprop(loss); p =- 0.1 *. p.grad; return loss }`"
 ELSEWHERE = "is spelled as in another language; here"
-MODULES = ("np", "numpy", "torch")
-"""Names that are no arrays in an expression of Python."""
 MOST_NAMES = 8
 """Arrays that a help line lists."""
 
@@ -52,14 +56,45 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
     """The error to show for a line without comments that gave ``error``."""
     if not error.code.startswith(FAMILIES):
         return error
-    for rule in (_as_function, _as_assignment, _in_another_language, _of_names, _as_statement):
+    for rule in (
+        _as_function,
+        _as_assignment,
+        _in_another_language,
+        _as_array,
+        _as_statement,
+        _of_names,
+    ):
         better = rule(session, line, error)
         if better is not None:
             return better
-    value = _value(line)[1].strip()
     if error.help == DEFINITION_HELP:
         return _renewed(error)
-    return error if call_of(value) is None else not_an_array(value)
+    if error.code == "E0105" and PROSE.fullmatch(line.strip()):
+        return type(error)(error.code, error.message, error.span, NO_PROSE, error.labels)
+    return _renamed(error)
+
+
+def _as_array(_session: ReplSession, line: str, _error: Error) -> DataError | None:
+    """The error for an array whose call lacks its parentheses, or in other brackets than its own."""
+    value = _value(line)[1].strip()
+    if call_of(value) is not None:
+        return not_an_array(value)
+    spelling = respelled(value) if value.startswith(("(", "{")) else None
+    if spelling is None:
+        return None
+    return DataError("E0721", f"`{value}` is not an array", help=f"write `{spelling}`")
+
+
+def _renamed(error: Error) -> Error:
+    """The error on an unknown name, with a help line of the REPL instead of one of files."""
+    if (
+        error.code != "E0401"
+        or error.span is None
+        or not error.help.startswith("define it in a line of the file")
+    ):
+        return error
+    help_line = f"define it, `{error.span.text()} = +ij~i`; `:help` lists what can be typed"
+    return type(error)(error.code, error.message, error.span, help_line, error.labels)
 
 
 def _brief(line: str) -> str:
@@ -128,12 +163,21 @@ def _of_names(session: ReplSession, line: str, error: Error) -> Error | None:
     return array_in_program(error.span) if error.span.text() in session.arrays else None
 
 
-def _as_statement(_session: ReplSession, line: str, _error: Error) -> CommandError | None:
+def _as_statement(session: ReplSession, line: str, _error: Error) -> CommandError | None:
     """The error for a call or a statement of another language, or of a routine."""
+    from ilang.icli.colon import COMMANDS
+
+    first = line.split(maxsplit=1)[0]
     command = colon_command(line)
+    if command is None and first in COMMANDS and first not in session.names() and "=" not in line:
+        command = f":{line.strip()}"
     if command is not None:
         message = f"`{_brief(line)}` is a call of another language; here a command does it"
         return CommandError("E0821", message, help=f"write `{command}`")
+    if ELEMENT.match(line) and line.partition("[")[0].strip() in session.arrays:
+        message = f"`{_brief(line)}` changes an element, and arrays are not changed in place"
+        hint = 'compute another one: elements by a condition are `elementwise("f: c, x, y -> where(c, x, y)") c x y`'
+        return CommandError("E0821", message, help=hint)
     statement = STATEMENT.match(line)
     if statement is None and not UPDATE.fullmatch(line):
         return None
@@ -188,7 +232,7 @@ def typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    names = [name for name in value_names(tree) if name not in MODULES]
+    names = value_names(tree)
     if not names or len(names) != len(operands) or "-" in operands:
         return None
     try:

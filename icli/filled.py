@@ -56,6 +56,14 @@ ARRAYS: dict[str, tuple[str, Callable[..., Shape], Callable[..., Any]]] = {
 }  # fmt: skip
 """Functions by name: how a call is written, its shape by its numbers, its values by NumPy, shape and numbers."""
 
+MAKERS = {
+    **{name: name for name in ARRAYS},
+    "identity": "eye", "range": "arange", "iota": "arange", "empty": "zeros", "random": "rand", "randn": "rand",
+}  # fmt: skip
+"""Functions that make an array, by their names here and elsewhere."""
+SPACED = re.compile(rf"([a-z]\w*)(?:\s+((?:{NUMBER}[\s,x]*)+)|:((?:\d+[,x]*)+))?")
+"""A call without its parentheses: ``zeros 3 4``, ``zeros:3x4``, ``rand``."""
+
 
 def is_filled(text: str) -> bool:
     """Whether a text calls one of these functions with numbers alone."""
@@ -96,13 +104,13 @@ def number_of(text: str) -> Number:
 
 
 def call_of(text: str) -> str | None:
-    """The call that ``zeros:2x3`` stands for; None for another text."""
-    name, _, sizes = text.partition(":")
-    return (
-        f"{name}({sizes.replace('x', ',')})"
-        if name in ARRAYS and re.fullmatch(r"[\dx]+", sizes)
-        else None
-    )
+    """The call that ``zeros:2x3``, ``zeros 2 3`` or ``zeros`` stand for; None for another text."""
+    match = SPACED.fullmatch(text)
+    if match is None or match[1] not in MAKERS:
+        return None
+    numbers = re.findall(NUMBER, match[2] or match[3] or "")
+    name = MAKERS[match[1]]
+    return f"{name}({', '.join(numbers)})" if numbers else ARRAYS[name][0].partition(")")[0] + ")"
 
 
 def range_of(text: str) -> str | None:

@@ -30,13 +30,13 @@ from ilang.icli.array_functions import (
     unaligned,
     without_product,
 )
-from ilang.icli.filled import ARRAYS, filled_shape, is_filled
+from ilang.icli.filled import MAKERS, filled_shape, is_filled
 from ilang.icli.respelling import as_python
 
 OPERATORS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
     ast.Gt: ">>", ast.GtE: ">=", ast.Lt: "<<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
-    ast.And: "&&", ast.Or: "||",
+    ast.And: "&&", ast.Or: "||", ast.BitAnd: "&&", ast.BitOr: "||", ast.MatMult: "@",
 }  # fmt: skip
 SIGNS: dict[type, str] = {ast.USub: "-", ast.Not: "!!", ast.Invert: "!!"}
 UNARY = {
@@ -65,10 +65,6 @@ BINARY = {
     if op.binary is not None and PRIMITIVES[op.binary].notation.numpy
 }
 PRODUCTS = ("dot", "matmul")
-FILLED = {
-    "identity": "eye", "range": "arange", "iota": "arange", "empty": "zeros", "random": "rand", "randn": "rand",
-}  # fmt: skip
-"""Functions that make an array, and those of ``filled.py`` for them."""
 SHOWN = (
     "print",
     "show",
@@ -85,6 +81,16 @@ SHOWN = (
 )
 MEMBERS = ("shape", "dtype", "ndim", "size")
 """Members of arrays that a line with its name shows."""
+MODULES = ("np", "numpy", "torch", "math", "jnp")
+"""Names that are no arrays in an expression of Python."""
+CONSTANTS = {
+    "pi": "3.141592653589793",
+    "e": "2.718281828459045",
+    "inf": "inf",
+    "nan": "nan",
+    "NaN": "nan",
+}
+"""Numbers of modules."""
 AXES = ("axis", "dim", "dims")
 
 
@@ -103,11 +109,16 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     names = value_names(tree)
+    number = (
+        ast.unparse(tree).rpartition(".")[2] if isinstance(tree, ast.Name | ast.Attribute) else ""
+    )
+    if number in CONSTANTS and number not in arrays:
+        return [CONSTANTS[number]]
     if isinstance(tree, ast.Name | ast.Constant | ast.List):
         return None
     if isinstance(tree, ast.Attribute) and tree.attr in MEMBERS:
         tree = ast.Call(ast.Name("show"), [tree.value], [])
-    if not isinstance(tree, ast.Call) and names and not arrays.keys() & set(names):
+    if not isinstance(tree, ast.Call | ast.ListComp) and names and not arrays.keys() & set(names):
         return None  # letters of an index expression, more likely
     reading = _NamedSteps(arrays)
     try:
@@ -126,12 +137,12 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
 
 
 def value_names(tree: ast.expr) -> list[str]:
-    """The names in an expression that are not those of functions it calls, in order."""
+    """The names in an expression that are neither functions that it calls nor modules, in order."""
     nodes = [*ast.walk(tree)]
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
     in_order = sorted(names, key=lambda node: (node.lineno, node.col_offset))
-    return list(dict.fromkeys(node.id for node in in_order))
+    return list(dict.fromkeys(node.id for node in in_order if node.id not in MODULES))
 
 
 class _NamedSteps:
@@ -139,6 +150,7 @@ class _NamedSteps:
 
     def __init__(self, arrays: Mapping[str, Shape]) -> None:
         self.arrays = arrays
+        self.named: dict[str, Array] = {}
         self.lines: list[str] = []
         self.ended = False
 
@@ -146,29 +158,65 @@ class _NamedSteps:
         """The array that a part of a line gives."""
         match node:
             case ast.Name():
-                if node.id not in self.arrays:
+                if node.id not in (*self.named, *self.arrays):
                     raise UnknownNameError(node.id)
-                return Array(node.id, self.arrays[node.id])
+                return self.named.get(node.id) or Array(node.id, self.arrays[node.id])
             case ast.Constant(value=int() | float()):
                 return Array(_number(node), ())
             case ast.List():
                 return _literal(node)
-            case ast.BinOp(op=ast.MatMult()):
-                return self.product(self.array(node.left), self.array(node.right))
             case ast.BinOp() | ast.Compare() | ast.BoolOp():
                 return self.binary(*_pair(node))
             case ast.UnaryOp() if type(node.op) in SIGNS:
                 return self.unary(SIGNS[type(node.op)], self.array(node.operand))
             case ast.Subscript(slice=ast.Compare() as condition):
                 return self.chosen(condition, node.value)
-            case ast.Attribute(attr="T"):
-                return self.transposed(self.array(node.value))
+            case ast.Attribute():
+                return self.member(node)
             case ast.Subscript():
                 return self.indexed(self.array(node.value), node.slice)
             case ast.Call():
-                return self.call(node)
+                return self.quoted(node) or self.call(node)
+            case ast.ListComp(elt, [ast.comprehension(ast.Name(name), each, [], 0)]):
+                return self.for_each(elt, name, self.array(each))
             case _:
                 raise NoSpellingError
+
+    def member(self, node: ast.Attribute) -> Array:
+        """A transpose, a constant, or a method that lacks its parentheses."""
+        if node.attr == "T":
+            return self.transposed(self.array(node.value))
+        if node.attr in CONSTANTS:
+            return Array(CONSTANTS[node.attr], ())
+        return self.call(ast.Call(node, [], []))
+
+    def for_each(self, elt: ast.expr, name: str, whole: Array) -> Array:
+        """An expression of each element of an array, which has no calls: the same of the whole."""
+        if any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(elt)):
+            raise NoSpellingError
+        self.named[name] = whole
+        return self.array(elt)
+
+    def quoted(self, node: ast.Call) -> Array | None:
+        """A call of einsum, einx or einops whose arrays stand beside its quoted axes; None for another call."""
+        name, arguments = _called(node, self.arrays)
+        texts = [
+            each.value
+            for each in arguments
+            if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        ]
+        operation = {"rearrange": "einx.id", "repeat": "einx.id", "einsum": "einsum"}.get(name)
+        if (
+            operation is None
+            and isinstance(node.func, ast.Attribute)
+            and ast.unparse(node.func.value) == "einx"
+        ):
+            operation = f"einx.{name}"
+        if operation is None or len(texts) != 1:
+            return None
+        operands = [self.array(each) for each in arguments if not isinstance(each, ast.Constant)]
+        sizes = "".join(f", {each.arg}={ast.unparse(each.value)}" for each in node.keywords)
+        return self.step(f'{operation}("{texts[0]}"{sizes})', None, *operands)
 
     def chosen(self, condition: ast.expr, node: ast.expr) -> Array:
         """Elements of an array where a condition holds: there is no such array, and its size would be unknown."""
@@ -197,6 +245,8 @@ class _NamedSteps:
     def binary(self, sign: str, left: ast.expr, right: ast.expr) -> Array:
         """An operator between two arrays, or an array and a number."""
         one, other = self.array(left), self.array(right)
+        if sign == "@":
+            return self.product(one, other)
         numbers = [_is_number(left), _is_number(right)]
         if numbers == [False, True]:
             axes = axes_of(one)
@@ -279,8 +329,11 @@ class _NamedSteps:
                 axis += 1
                 continue
             at = _integer(part)
-            if at is None or not -shape[axis] <= at < shape[axis]:
+            if at is None:
                 raise NoSpellingError
+            if not -shape[axis] <= at < shape[axis]:
+                message = f"{array.named()} has {shape[axis]} positions along axis {axis}, and {at} is none of them"
+                raise MismatchError(message, f"the first is 0, the last {shape[axis] - 1}, or -1")
             expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
             del shape[axis]
         if not expressions:
@@ -293,8 +346,8 @@ class _NamedSteps:
         axis = self.axis(name, node, arguments)
         if name == "load":
             return _file(node)
-        if FILLED.get(name, name) in ARRAYS:
-            return _filled(FILLED.get(name, name), arguments)
+        if name in MAKERS:
+            return _filled(MAKERS[name], arguments)
         if name in BINARY and len(arguments) == 2:
             return self.binary(BINARY[name], *arguments)
         if name in PRODUCTS and len(arguments) == 2:
@@ -308,9 +361,6 @@ class _NamedSteps:
             whole = self.array(_first(arguments))
             return self.step(*reshaped(whole, _numbers(arguments[1:])), whole)
         first = arguments[0] if arguments else None
-        if name == "einsum" and isinstance(first, ast.Constant) and isinstance(first.value, str):
-            operands = [self.array(each) for each in arguments[1:]]
-            return self.step(f'einsum("{first.value}")', None, *operands)
         if name in ("astype", "to", "type") and len(arguments) == 2:
             name, arguments = ast.unparse(arguments[1]).rpartition(".")[2].strip("'"), arguments[:1]
         parts = arguments
@@ -323,6 +373,13 @@ class _NamedSteps:
 
     def axis(self, name: str, node: ast.Call, arguments: list[ast.expr]) -> int | None:
         """The axis that a call names, which leaves its arguments; Julia counts ``dims`` from 1."""
+        kept = next((each for each in node.keywords if each.arg in ("keepdims", "keepdim")), None)
+        if kept is not None and ast.unparse(kept.value) == "True":
+            message = "a result has no axis of size 1 for one that is reduced"
+            hint = "leave keepdims out: letters let the axes meet again, `(I & +ij~i) >> ij-i~ij`"
+            raise MismatchError(message, hint, "E0821")
+        if {each.arg for each in node.keywords} - {*AXES, "keepdims", "keepdim", "dtype"}:
+            raise NoSpellingError
         named = [each for each in node.keywords if each.arg in AXES]
         takes = (*REDUCTIONS, "var", "std", *SPREAD, *PLACES, *ALONG)
         given = [named[0].value] if named else arguments[1:2] if name in takes else []

@@ -28,6 +28,8 @@ DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?in
 WORDS: dict[str, bool] = {"true": True, "false": False, "True": True, "False": False}
 FORMULA = re.compile(r"\d\s*[-+*/^]\s*\d")
 BETWEEN = re.compile(r"(?<=[\w.\]])\s+(?=[-+\w.\[])")
+WHOLE = re.compile(r"[-+]?(?:0[xX][\da-fA-F]+|0[bB][01]+|[1-9]\d*(?:_\d+)+)")
+"""A whole number as other languages write it."""
 SPELLING = "a number is written like 3, -0.5, 1e3, inf, nan or true"
 LONGEST_RESPELLED = 200
 OPENS = re.compile(r"[-+]?(\[|[0-9]|\.[0-9]|inf\b|nan\b)|(true|false|True|False)\b")
@@ -86,6 +88,8 @@ def respelled(text: str) -> str | None:
     """A literal as other systems write it, in the spelling of this one; None where that is none either."""
     if len(text) > LONGEST_RESPELLED:
         return None
+    if WHOLE.fullmatch(text.strip()):
+        return str(int(text.strip(), 0))
     spelling = text.strip().translate(str.maketrans("(){};", "[][],"))
     spaced = BETWEEN.sub(", ", spelling)
     plain = BETWEEN.sub(", ", text.strip().strip("[]"))

@@ -8,19 +8,21 @@ shift = (I & >ij~i) >> ij-i~ij       shift(in0[i,j]) -> [i,j]
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error, ModuleError
 from ilang.core.record import record
 from ilang.icli.calls import defined_name
-from ilang.icli.lines import BINDS, CALLS, DEFINES, NAME, split_words
+from ilang.icli.filled import MAKERS
+from ilang.icli.lines import BINDS, CALLS, DEFINES, split_words
 from ilang.icli.replies import Reply
 
 if TYPE_CHECKING:
     from ilang.icli.session import ReplSession
 
+UNKNOWN = ("E0401", "E0820", "E0130")
+"""Errors on names that nothing has."""
 HINTS = ("did you mean ", "`use ")
 """Beginnings of help lines that name what an unknown name may mean."""
 
@@ -52,7 +54,7 @@ def waits(session: ReplSession, line: str, code: str, error: Error) -> Reply | N
         if waiting is not None:
             session.waiting[name] = waiting
             return Reply((waiting.says(name),))
-    unready = uses_waiting(session, re.findall(NAME, code), error)
+    unready = uses_waiting(session, error)
     if unready is not None:
         raise unready from None
     return None
@@ -93,6 +95,7 @@ def _unknown(session: ReplSession, error: Error) -> str | None:
     """The name that an error says is unknown; None for another error."""
     word = "" if error.span is None else error.span.text()
     is_unknown = error.code == "E0401" and word.isidentifier() and word not in session.names()
+    is_unknown = is_unknown and word not in MAKERS
     return word if is_unknown else None
 
 
@@ -141,11 +144,11 @@ def unfinished(session: ReplSession) -> Reply:
     return Reply(tuple(each.error for each in session.waiting.values()), bool(session.waiting))
 
 
-def uses_waiting(session: ReplSession, words: list[str], error: Error) -> ModuleError | None:
-    """The error for a line that uses a definition which waits, in place of the one that the line gave."""
-    for word in words:
-        if word in session.waiting:
-            names = ", ".join(session.waiting[word].names)
-            help_line = f"define {names}, or `:drop {word}`"
-            return ModuleError("E0401", f"`{word}` waits for {names}", error.span, help_line)
-    return None
+def uses_waiting(session: ReplSession, error: Error) -> ModuleError | None:
+    """The error for a line that uses a definition which waits, in place of the one that it is unknown."""
+    word = error.span.text() if error.span is not None and error.code in UNKNOWN else ""
+    if word not in session.waiting:
+        return None
+    names = ", ".join(session.waiting[word].names)
+    help_line = f"define {names}, or `:drop {word}`"
+    return ModuleError("E0401", f"`{word}` waits for {names}", error.span, help_line)

@@ -34,7 +34,7 @@ PROGRAM = "i~i"
         (("run", PROGRAM, "arange(2, 3, 0)"), "E0720", "arange(0, 1, 0.1)"),
         (("run", PROGRAM, "zeros(9000000000000)"), "E0727", "take a smaller array"),
         (("run", PROGRAM, "0:20"), "E0721", "write `arange(0, 20)`, which ends before 20"),
-        (("run", PROGRAM, "full:2x7"), "E0720", "write `full(2,7)`"),
+        (("run", PROGRAM, "full:2x7"), "E0720", "write `full(2, 7)`"),
         (("run", PROGRAM, "x=x.npy"), "E0747", "its inputs are in0"),
         (("explain", PROGRAM, "--shape", "x=4x5"), "E0814", "inputs are in0"),
         (

@@ -202,8 +202,8 @@ def test_help_on_words(session: ReplSession) -> None:
         ("del x", "E0821", "`:drop x`"),
         ("y[1:]", "E0821", "`(1+i:2)~i y`"),
         ("x[:1, -1]", "E0821", "`(i:1)j~ij >> i1~i x`"),
-        ("z = zeros:2x2", "E0720", "write `zeros(2,2)`"),
-        ("z = zeros:30x4", "E0720", "write `zeros(30,4)`"),
+        ("z = zeros:2x2", "E0720", "write `zeros(2, 2)`"),
+        ("z = zeros:30x4", "E0720", "write `zeros(30, 4)`"),
     ],
 )
 def test_spellings_of_other_systems(

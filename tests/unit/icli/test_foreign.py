@@ -34,7 +34,7 @@ def typed(session: ReplSession, line: str) -> Any:
     """The array that the help of a line gives, typed as it says."""
     lines = re.findall("`([^`]*)`", refused(session, f"y = {line}").help)
     for each in lines:
-        reply = session.feed(each if "y = " in each or "t1 = " in each else f"y = {each}")
+        reply = session.feed(each if re.match(r"(y|t\d) = ", each) else f"y = {each}")
         assert not reply.failed, reply.parts
     return session.arrays["y"]
 
@@ -86,6 +86,20 @@ def typed(session: ReplSession, line: str) -> Any:
         ("np.array([[1, 2]])", [[1, 2]]),
         ("collect(range(3))", np.arange(3)),
         ("randn(2)", [0.883311, 0.431528]),
+        ("[k * 2 for k in x]", X * 2),
+        ("[k for k in range(3)]", np.arange(3)),
+        ("(x > 1) & (x < 3)", [0, 1, 0]),
+        ("D.mean", D.mean()),
+        ("np.pi", np.pi),
+        ("2 * np.pi", 2 * np.pi),
+        ("pi", np.pi),
+        ('einx.sum("a [b]", D)', D.sum(1)),
+        ('rearrange(D, "a b -> (b a)")', D.T.ravel()),
+        ("(1, 2)", [1, 2]),
+        ("0x10", 16),
+        ("1_000", 1000),
+        ("rand 2", [0.883311, 0.431528]),
+        ("zeros:2", [0, 0]),
         ("print(v)", V),
         ("len(v)", V),
         ("v.tolist()", V),
@@ -127,6 +141,13 @@ def test_what_is_said_does_the_same(line: str, expected: Any, session: ReplSessi
         ("for i in range(3): print(i)", "E0821", "a statement", "loops are written by indices"),
         ("p = p - lr * p.grad", "E0821", "a statement of a routine", "p =- 0.1 *. p.grad"),
         ("p =- lr * p.grad", "E0821", "a statement of a routine", "p =- 0.1 *. p.grad"),
+        ("D[2]", "E0505", "D (2×3) has 2 positions along axis 0", "the last 1, or -1"),
+        ("D[0, 1] = 5", "E0821", "arrays are not changed in place", "where(c, x, y)"),
+        ("sum(D, 1, keepdims=True)", "E0821", "no axis of size 1", "`(I & +ij~i) >> ij-i~ij`"),
+        ("zeros", "E0720", "zeros is not an array", "write `zeros(2, 3)`"),
+        ("hello there", "E0105", "expected", "`:help` lists what can be typed"),
+        ("tile(x, 2)", "E0401", "no definition named `tile`", "`:help` lists what can be typed"),
+        ("load x.npy", "E0821", "a call", "write `:load x.npy`"),
         ("plt.plot(x)", "E0821", "a call", "write `:plot x`"),
         ("np.save('x.npy', x)", "E0821", "a call", "write `:save x.npy x`"),
     ],
@@ -138,6 +159,13 @@ def test_what_cannot_be_typed_so(
     assert error.code == code
     assert message in error.message
     assert help_line in error.help
+
+
+def test_a_definition_that_waits_is_in_nobodys_way(session: ReplSession) -> None:
+    assert session.feed("w = later").parts == ("w  waits for later",)
+    assert refused(session, "w = [1, [2]]").code == "E0722"
+    assert "`w` waits for later" in refused(session, "+i~. w").message
+    assert not session.feed("w = rand:3").failed
 
 
 def test_a_block_of_another_language_is_one_mistake(session: ReplSession) -> None:
