@@ -127,6 +127,7 @@ CPU_PASSES = (
     TIGHTENED,
     _kernel_pass("cpu.transposes", "transposing copies, by squares of vectors"),
     _kernel_pass("cpu.fused", "loops over the same elements fused"),
+    _kernel_pass("cpu.hoisted", "slow functions of what a loop does not change, before it"),
     _kernel_pass("cpu.lanes", "reductions in vector lanes"),
     _kernel_pass("cpu.threads", "independent loops marked parallel"),
     _kernel_pass("cpu.tiles", "tiles as micro-kernels, in vector registers, with packing"),

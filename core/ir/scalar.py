@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, Within
-from ilang.core.dtype import INTEGER_ENDS
+from ilang.core.dtype import INTEGER_ENDS, INTEGERS
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ops import OPS, SLOW
 from ilang.core.record import mapped, record, replace
@@ -126,10 +126,11 @@ def scalars_within(scalar: Scalar) -> Iterator[Scalar]:
 
 
 def reads_both(choice: Apply) -> bool:
-    """Whether both sides of a choice are computed: one loads, and neither takes long."""
+    """Whether both sides of a choice are computed: one loads, or they are integers, and neither takes long."""
     parts = [part for side in choice.arguments[1:] for part in scalars_within(side)]
     slow = any(isinstance(part, Apply) and part.primitive in SLOW for part in parts)
-    return not slow and any(isinstance(part, Load) for part in parts)
+    loads = any(isinstance(part, Load) for part in parts)
+    return not slow and (loads or choice.dtype in INTEGERS)
 
 
 def operands_of(scalar: Scalar) -> tuple[int, ...]:

@@ -208,8 +208,8 @@ class Loops:
             return Local(local, dtype)
 
         value = step.value
-        primitives = (part.primitive for part in scalars_within(value) if isinstance(part, Apply))
-        if not COSTS.keys().isdisjoint(primitives):  # something takes long
+        primitives = [part.primitive for part in scalars_within(value) if isinstance(part, Apply)]
+        if not COSTS.keys().isdisjoint(primitives) or 1 < primitives.count("where"):
             from ilang.core.passes.subexpressions import with_variables
 
             value = with_variables(value, define)

@@ -6,15 +6,16 @@ Example, the gradient of a sigmoid, where g and x are elements of arrays:
 
     a function on both sides of a choice     is the function of a choice: ``f(where(c, a, b))``
     a part that a choice decides             is what is computed in any case, where that is the same once it is decided
-    a part in several places                 is a variable, unless all of them are on sides of choices
+    a part in several places                 is a variable, unless all of them are on sides of one choice
+    a choice on a side of a choice           is a variable: compilers make vectors of a choice alone
 
-No bit of a result changes. Quick primitives are left to the C compiler, which sees the same of them.
+No bit of a result changes. Other quick primitives are left to the C compiler, which sees the same of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ilang.core.ir.ids import LocalId
 from ilang.core.ir.scalar import (
@@ -77,22 +78,52 @@ class _Values:
             self.inner.append(inner)
             self.costly.append(primitive in COSTS or any(self.costly[each] for each in inner))
             parts = [self.always[each] for each in inner]
-            if primitive == "where":
+            if is_choice(scalar):
                 parts = [parts[0], parts[1] & parts[2]]
             self.always.append(frozenset((number,)).union(*parts))
         return number
 
+    def choices(self) -> Counter[int]:
+        """For each part the number of choices, of those on no side of another one, that have it on a side."""
+        outside = self._reached([len(self.parts) - 1], lambda n: not is_choice(self.parts[n]))
+        choices = (n for n in outside if is_choice(self.parts[n]))
+        return Counter(
+            part for n in choices for part in self._reached(self.inner[n][1:], lambda _: True)
+        )
+
+    def _reached(self, numbers: Sequence[int], is_entered: Callable[[int], bool]) -> set[int]:
+        """Parts and all that they are computed of; of a part that is not entered, its first argument alone."""
+        reached, todo = set[int](), [*numbers]
+        while todo:
+            number = todo.pop()
+            if number not in reached:
+                reached.add(number)
+                todo += self.inner[number][: None if is_entered(number) else 1]
+        return reached
+
 
 def _bound(scalar: Scalar, define: Callable[[Apply], Scalar]) -> Scalar:
-    """A scalar in which variables stand for costly parts that it has several times, one of them in any case."""
+    """A scalar in which variables stand for costly parts that it has several times, and for choices inside of choices.
+
+    One of the places of a part is computed in any case, or they are on sides of several choices.
+    """
     values = _Values(scalar)
     places = Counter(number for inner in values.inner for number in inner)
+    choices = values.choices()
     out: list[Scalar] = []
     for number, part in enumerate(values.parts):
         value = with_arguments(part, [out[each] for each in values.inner[number]])
-        shared = values.costly[number] and 1 < places[number] and number in values.always[-1]
-        out.append(define(value) if shared and isinstance(value, Apply) else value)
+        is_computed = number in values.always[-1]
+        is_shared = 1 < places[number] and (is_computed or 1 < choices[number])
+        is_inside = is_choice(part) and not is_computed and 0 < choices[number]
+        is_bound = (values.costly[number] and is_shared) or is_inside
+        out.append(define(value) if is_bound and isinstance(value, Apply) else value)
     return out[-1]
+
+
+def is_choice(scalar: Scalar) -> bool:
+    """Whether a scalar is one of two others, by a condition."""
+    return isinstance(scalar, Apply) and scalar.primitive == "where"
 
 
 def _functions(scalar: Scalar) -> list[Apply]:

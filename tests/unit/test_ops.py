@@ -6,6 +6,7 @@ import itertools
 import re
 import subprocess
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,17 @@ def test_c_means_what_the_oracle_means(library: Any, name: str, dtype: str) -> N
     if want.dtype.kind == "f" and name != "log":
         settled = ~np.isnan(want)
         np.testing.assert_array_equal(np.signbit(got)[settled], np.signbit(want)[settled])
+
+
+def test_quotients_of_f32_are_rounded_down_as_if_exact() -> None:
+    """Near whole numbers, up to where those are no floats; a division in f32 rounds many up to the next one."""
+    draw = np.random.default_rng(0)
+    y = draw.uniform(0.001, 5, 20_000).astype(np.float32)
+    x = (np.round(draw.uniform(-4e6, 4e6, y.size)) * y).astype(np.float32)
+    x[::2] = np.nextafter(x[::2], np.float32(0))
+    got = elementwise("f", ["floor_divide(x, y)"], inputs=["x", "y"])(x, y)
+    exact = [Fraction(float(a)) // Fraction(float(b)) for a, b in zip(x, y, strict=True)]
+    np.testing.assert_array_equal(got, np.array(exact, np.float64).astype(np.float32))
 
 
 @pytest.mark.usefixtures("compiled_quickly")

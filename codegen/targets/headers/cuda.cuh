@@ -404,15 +404,13 @@ static __device__ inline int64_t floor_divide_i64(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
 }
 
-/* a / b rounded down as if divided without rounding before */
+/* a / b rounded down as if divided without rounding before: in double no quotient below 2^29 meets the next integer */
 static __device__ inline float floor_divide_f32(float a, float b)
 {
-    if (b == 0) return a / b;
-    const float rest = fmodf(a, b);
-    const float whole = (a - rest) / b - (rest != 0 && (b < 0) != (rest < 0) ? 1.0f : 0.0f);
-    if (whole == 0) return copysignf(0.0f, a / b);
-    const float down = floorf(whole);
-    return whole - down > 0.5f ? down + 1.0f : down;
+    const double quotient = (double)a / (double)b;
+    const int below = quotient == 0 && a != 0 && (a < 0) != (b < 0); /* b is infinite */
+    const double down = below ? -1.0 : floor(quotient);
+    return a - a == 0 || b == 0 ? (float)down : a - a; /* as by fmod, infinity over a number is NaN */
 }
 
 /* a / b rounded down as if divided without rounding before */

@@ -113,7 +113,7 @@ INLINED float power_f32(float r)
 /* e to the power x = n ln(2) + r: 2^n times a polynomial in r (Cody and Waite); within 1.1 ulp */
 INLINED float exp_f32(float x)
 {
-    x = x < -104.0f ? -104.0f : x;
+    x = x < -176.0f ? -176.0f : x; /* n = -254: both factors are 0, and no product underflows, which takes long */
     /* n is rounded to a whole number by 1.5 * 2^23, and has 2 * 127 added */
     const int32_t shifted = (int32_t)bits_of_f32(muladd_f32(x, 1.44269504f, 12583166.0f));
     const int32_t capped = shifted < 0x4b400194 ? shifted : 0x4b400194; /* n = 150: from there on it is infinity */
@@ -295,7 +295,7 @@ INLINED double power_f64(double r)
 /* e to the power x = n ln(2) + r: 2^n times a polynomial in r (Cody and Waite); within 1.1 ulp */
 INLINED double exp_f64(double x)
 {
-    x = x < -746.0 ? -746.0 : x;
+    x = x < -1418.0 ? -1418.0 : x; /* n = -2046: both factors are 0, and no product underflows, which takes long */
     x = x > 710.0 ? 710.0 : x;
     /* n is rounded to a whole number by 1.5 * 2^52, and has 2 * 1023 added */
     const double shifted = muladd_f64(x, 1.4426950408889634, 6755399441057790.0);

@@ -14,6 +14,7 @@ from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import replace
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
+from ilang.core.schedule.choose.sites import loops_inside, shared_loops
 from ilang.core.schedule.choose.taking import inverse, taken
 from ilang.core.schedule.fuse import mapping
 
@@ -44,8 +45,11 @@ def shared_inside(
         if not within or within > common:
             return None
         common = within
-    elif not _is_worth(analysis, reader, nest, common):
-        return None
+    else:
+        if node.acc:
+            common = min(common, _reduced_inside(analysis, known, value, node))
+        if not _is_worth(analysis, reader, nest, common):
+            return None
     outer = replace(nest, order=nest.order[:common])
     axes = {loop.axis for loop in outer.order}
     pairs = {
@@ -53,8 +57,20 @@ def shared_inside(
         for inner, reader_axis in mapping(node, read).items()
         if reader_axis in axes
     }
-    factors, order = tilings.loops(value, node) or taken(outer, pairs, analysis.order(value, node))
-    return common, Staged(value, factors, order, known.shared_places(reader, pairs, outer.order))
+    loops = tilings.loops(value, node)
+    if loops is None:
+        loops = taken(outer, pairs, analysis.order(value, node))
+        loops = loops_inside(analysis, value, loops, common)
+    return common, Staged(value, *loops, known.shared_places(reader, pairs, outer.order))
+
+
+def _reduced_inside(analysis: Analysis, known: ChosenNests, value: int, node: Assignment) -> int:
+    """The number of its readers' loops that a reduction has outermost by itself: others would walk memory in steps."""
+    order = analysis.order(value, node)
+    return min(
+        shared_loops(node, known.nest(reader), inverse(mapping(node, read)), order)
+        for reader, read in analysis.inlining.all_reads[value]
+    )
 
 
 def _may_share(analysis: Analysis, known: ChosenNests, value: int) -> bool:

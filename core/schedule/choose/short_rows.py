@@ -11,7 +11,7 @@ Example, ``>ij~i`` of 1000 rows of 9:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, prod
 
 from ilang.core.calculus.affine import variables_of
@@ -33,6 +33,8 @@ from ilang.core.schedule.fuse import mapping
 
 Link = tuple[int, int, dict[int, int]]
 """A value that may be staged, a reader, and the reader's axes of its own."""
+Group = tuple[Mapping[int, Across], int | None]
+"""The rows of values that are linked, and how many rows a block has where they go by blocks of them."""
 
 
 def short_rows(
@@ -70,11 +72,10 @@ def short_rows(
             rows = Across(-1, axis)
         if rows is not None and rows.last == axis and _is_free(node):
             lanes_of[reader] = rows
-    groups = _together(lanes_of, links)
+    groups = [(each, _block(shaped, tilings, each)) for each in _together(lanes_of, links)]
     paying = [each for each in groups if _pays(shaped, inlining, accesses, each, extents, machine)]
-    return tuple(
-        map({v: rows for each in paying for v, rows in each.items()}.get, range(len(rows_of)))
-    )
+    chosen = {value: rows for each, _ in paying for value, rows in each.items()}
+    return tuple(map(chosen.get, range(len(rows_of))))
 
 
 def _is_free(node: Assignment) -> bool:
@@ -101,11 +102,18 @@ def _together(lanes_of: Sequence[Across | None], links: Iterable[Link]) -> list[
     return list({min(each): each for each in groups.values()}.values())
 
 
+def _block(shaped: Shaped, tilings: Tilings, lanes_of: Iterable[int]) -> int | None:
+    """The number of rows at a time where values read a contraction that goes by blocks of them; None elsewhere."""
+    values = {read for value in lanes_of for read in shaped.assignment(value).values()}
+    tiles = [tiling[0] for value in values if (tiling := tilings.found(value)) is not None]
+    return min((tile.factors[tile.rows][-1] for tile in tiles if tile.is_by_rows()), default=None)
+
+
 def _pays(
     shaped: Shaped,
     inlining: Inlining,
     accesses: Sequence[Accesses],
-    lanes_of: dict[int, Across],
+    group: Group,
     extents: Extents,
     machine: Machine,
 ) -> bool:
@@ -114,6 +122,7 @@ def _pays(
     Along rows a reduction waits for its lanes where others rest on it, unless longer rows are written meanwhile, and
     functions make it wait in any case. Across them what is read by rows is transposed, and so is what is stored.
     """
+    lanes_of, block = group
     nodes = {value: shaped.assignment(value) for value in lanes_of}
     core, wide = machine.core, machine.sum_lanes
     assert core is not None
@@ -126,7 +135,8 @@ def _pays(
         lanes, axes = lanes_of[value], range(len(node.axes))
         lengths = [extents.usual(node.sizes[axis]) for axis in axes]
         count, rows = prod(lengths), lengths[lanes.last]
-        vectors = count // rows * ceil(rows / wide)
+        at_once = block or rows
+        vectors = count // rows * ceil(rows / at_once) * ceil(at_once / wide)
         length = lengths[lanes.other] if 0 <= lanes.other else 1
         time = cycles_of(node)
         step = core.ordered[0] if node.acc in (">", "<") else 1 / core.multiply_adds

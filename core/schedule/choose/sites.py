@@ -14,7 +14,7 @@ from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
-from ilang.core.schedule.choose.loops import priced_loops
+from ilang.core.schedule.choose.loops import Loops, priced_loops
 from ilang.core.schedule.choose.packing import Across, Packed, TileAxes, packed_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.fuse import axis_pairs, mapping
@@ -39,7 +39,7 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
         return None, None
     back, order = inverse(pairs), analysis.order(read.value, producer)
     packed = known.packed.get(value) if analysis.inlining.inlined[read.value] else None
-    shared = _shared(producer, nest, back, order)
+    shared = shared_loops(producer, nest, back, order)
     lanes = known.packed.get(value)
     if isinstance(lanes, Across) and producer.acc and analysis.row_lanes[read.value]:
         shared = min(shared, nest.order.index(Loop(lanes.last, 1)))  # all rows of a block at once
@@ -50,15 +50,22 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     around = None if packed is None else packed.inside(back)
     is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
     factors, loops = taken(outer, pairs, order)
-    if producer.reduced_axes() and producer.base is None and not any(factors) and not is_part:
-        reads = reads_of(producer, analysis.accesses[read.value])
-        axes = [loop.axis for loop in loops]
-        given = (producer, analysis.extents, axes, reads, analysis.machine, shared)
-        factors, loops = priced_loops(*given)[0][0]
+    if not is_part:
+        factors, loops = loops_inside(analysis, read.value, (factors, loops), shared)
     return shared, Staged(read.value, factors, loops, places, around, is_part)
 
 
-def _shared(
+def loops_inside(analysis: Analysis, value: int, loops: Loops, shared: int) -> Loops:
+    """The splits and loops of a value inside of so many loops of its readers: of a reduction, the cheapest."""
+    node = analysis.shaped.assignment(value)
+    if not node.reduced_axes() or node.base is not None or any(loops[0]):
+        return loops
+    reads = reads_of(node, analysis.accesses[value])
+    axes = [loop.axis for loop in loops[1]]
+    return priced_loops(node, analysis.extents, axes, reads, analysis.machine, shared)[0][0]
+
+
+def shared_loops(
     producer: Assignment, nest: Nest, back: dict[int, list[int]], order: tuple[int, ...]
 ) -> int:
     """The number of a reader's outer loops that a producer shares; all columns of a block are reduced at once."""

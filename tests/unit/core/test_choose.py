@@ -129,6 +129,14 @@ def test_a_value_that_two_reduce_is_computed_once_in_their_rows() -> None:
     assert staged.places[Loop(0)] == (out, Loop(0))
 
 
+def test_columns_that_two_reduce_are_summed_along_rows() -> None:
+    """Inside of the loop of their readers each of them would walk memory from row to row."""
+    columns = i("+ij~j >> (^j~j & -j~j)").loops((300, 200))
+    assert columns.index("for i in") < columns.index("for j in")
+    rows = i("+ij~i >> (^i~i & -i~i)").loops((300, 200))
+    assert rows.count("for i in") == 1
+
+
 def test_a_producer_takes_the_splits_of_a_written_reader() -> None:
     analysis = analysis_of("-ij~ij >> +ij~i | i:8 | i i' j 0")
     known = ChosenNests(len(analysis.shaped.nodes))

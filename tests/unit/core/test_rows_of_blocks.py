@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from ilang import load
+from ilang.core.explain.kernel import loops_text
 from ilang.core.ir.schedule import schedule_text
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.pipeline import graph_of, infer, lower, text_component
@@ -46,6 +49,15 @@ def test_attention_is_one_kernel_of_blocks_of_rows() -> None:
     assert kernels(ATTENTION) == 1
     chosen = schedules(ATTENTION)
     assert all(outermost(text).startswith("i ") for text in chosen)
+
+
+@pytest.mark.parametrize("keys", [16, 32, 64])
+def test_lanes_are_along_rows_of_which_a_block_has_few(keys: int) -> None:
+    """A block has 6 rows, which would fill a third of a vector's lanes."""
+    shapes = [(96, 8), (keys, 8), (keys, 8)]
+    text = loops_text(lower(infer(graph_of(text_component(ATTENTION), "program"), shapes=shapes)))
+    assert f"for j in 0..{keys} in 16 lanes" in text
+    assert " = exp(" in text[text.index("in 16 lanes") :]
 
 
 def test_what_runs_along_the_lanes_is_packed_before_the_rows() -> None:

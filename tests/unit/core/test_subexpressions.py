@@ -109,6 +109,24 @@ def test_what_may_not_be_computed_has_no_variable() -> None:
     assert bound(whole) == ([], whole)
 
 
+def test_what_several_choices_may_compute_is_computed_once() -> None:
+    """In vectors both sides of a choice are computed, so that the exponential would be computed twice."""
+    power = apply("exp", X)
+    above = apply("where", apply("lt", Constant(1, "f32"), X), power, X)
+    whole = apply("add", apply("where", BELOW, power, Constant(0, "f32")), above)
+    variables, left = bound(whole)
+    assert variables == [power]
+    assert slow(left) == 0
+
+
+def test_a_choice_on_a_side_of_a_choice_has_a_variable() -> None:
+    """GCC 12 makes vectors of choices, but not of choices that only some of them make."""
+    inner = apply("where", apply("lt", X, Constant(1, "f32")), X, Constant(2, "f32"))
+    variables, left = bound(apply("where", BELOW, Constant(0, "f32"), inner))
+    assert variables == [inner]
+    assert left == apply("where", BELOW, Constant(0, "f32"), Operand(101, "f32"))
+
+
 def test_quick_parts_have_no_variables() -> None:
     part = apply("sub", X, Local(LocalId(0), "f32"))
     whole = apply("mul", part, part)
