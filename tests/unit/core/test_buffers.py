@@ -1,4 +1,4 @@
-"""Double-buffered copies: what is loaded ahead and what is not, one barrier for a tile, and what has no room."""
+"""Double-buffered copies: one barrier for a tile, what needs no second buffer, and what has no room."""
 
 from __future__ import annotations
 
@@ -16,24 +16,13 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.machine import GPU
-from ilang.core.occupancy import resources_of
-from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
+from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
 
 PRODUCT = (
     "ik*kj~ijk | i:16,j:16,k:16 | i j k 0 1 k' i' j' | {} "
     ">> +ijk~ij | i:16,j:16,k:16 | i j k k' i' j' 0 | i:y,j:x,i':ty,j':tx"
 )
-TWICE = (
-    "ik*kj~ijk | i:16:4,j:16:4,k:4:16 | i j k k' 0 1 k'' i' j' i'' j'' | 0:s2,1:s2 "
-    ">> +ijk~ij | i:16:4,j:16:4,k:4:16 | i j k k' k'' i' j' i'' j'' 0"
-)
-FUSED = (
-    "md*nd~mnd | m:16,n:16 | m n m' n' d >> +mnd~mn | m:16,n:16 | m n m' n' d 0 "
-    ">> mn*ne~mne | m:16,n:16,e:16 | m e n 0 1 n' m' e' | 0:s2 "
-    ">> +mne~me | m:16,n:16,e:16 | m e n n' m' e' 0 | m:y,e:x,m':ty,e':tx"
-)
-"""A product of a product, of which blocks compute a part where they read it."""
 
 
 def program(text: str, shapes: list[tuple[int, ...]] | None = None) -> Program:
@@ -44,11 +33,6 @@ def swaps(made: Program) -> list[SwapBuffers]:
     return [
         s for k in made.kernels for s in statements_within(k.body) if isinstance(s, SwapBuffers)
     ]
-
-
-def names(made: Program) -> set[str]:
-    """Of buffers that a block shares or a thread has."""
-    return {buffer.name for buffer in made.buffers if buffer.space}
 
 
 def barriers_of_a_tile(made: Program) -> int:
@@ -101,37 +85,6 @@ def test_only_what_a_block_shares_is_swapped() -> None:
             verify(replace(made, kernels=(replace(kernel, body=body),)))
 
 
-def test_both_buffers_of_what_is_computed_are_counted_once_more() -> None:
-    made = program(FUSED)
-    single = program(FUSED.replace(" | 0:s2", ""))
-    taken = [resources_of(each, each.kernels[0]).shared for each in (single, made)]
-    assert taken[1] - taken[0] == 16 * 16 * 4
-
-
-def test_copies_are_loaded_before_what_is_computed_and_stored_after_it() -> None:
-    lines = [line.strip() for line in loops_text(program(PRODUCT.format("0:s2,1:s2"))).split("\n")]
-    loaded = next(n for n, line in enumerate(lines) if line.startswith("in0_copy_loaded["))
-    added = next(n for n, line in enumerate(lines) if line.startswith("out_run +="))
-    stored = next(n for n, line in enumerate(lines) if line.startswith("in0_copy_next["))
-    assert loaded < added < stored
-
-
-def test_the_first_copy_stands_before_all_loops_of_an_axis() -> None:
-    """The first part of a part follows the last one of the part before, so that no load is waited for there."""
-    text = loops_text(program(TWICE))
-    first, loop = text.index("in0_copy["), text.index("for k in 0..")
-    assert first < loop
-    assert "if 4k+k1+1 < 4n_k_64" in text
-
-
-def test_what_is_computed_goes_into_the_other_buffer() -> None:
-    made = program(FUSED)
-    assert {"sum", "sum_next"} <= names(made)
-    assert not any(name.startswith("sum_loaded") for name in names(made))
-    (swap,) = swaps(made)
-    assert made.buffers[swap.first].name == "sum"
-
-
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [
@@ -154,9 +107,3 @@ def test_both_buffers_are_counted() -> None:
     assert caught.value.code == "E0333"
     assert caught.value.fix is not None
     program(one.split(" | ", maxsplit=1)[0] + " " + caught.value.fix.text)
-
-
-def test_more_than_a_thread_loads_at_a_time_is_copied_where_it_was() -> None:
-    made = program("ij~ji | i:64,j:64 | j i 0 j' i' | j:x,i:q,i':tx,j':q,0:s2")
-    assert len(swaps(made)) == 1
-    assert "in0_copy_loaded" not in names(made)

@@ -8,8 +8,6 @@ from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import Program, Store, statements_within
 from ilang.core.machine import GPU, MULTIPROCESSORS
 from ilang.core.occupancy import resources_of
-from ilang.core.passes.gpu.coalesced import with_coalesced_stores
-from ilang.core.passes.gpu.numbering import Numbering
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 
 PRODUCT = "ik*kj~ijk >> +ijk~ij"
@@ -53,23 +51,6 @@ def test_threads_store_side_by_side(
     text: str, dtype: str, shapes: list[tuple[int, ...]] | None, wanted: list[int]
 ) -> None:
     assert sorted(set(strides(lowered(text, dtype, shapes))), reverse=True) == wanted
-
-
-def test_rows_of_what_is_held_have_banks_of_their_own() -> None:
-    """Threads write side by side, and read four rows across."""
-    program = lowered(PRODUCT)
-    (held,) = (b for b in program.buffers if b.name == "out_parts_stored")
-    *_, count, row = (program.sizes[size].fixed or 0 for size in held.dims)
-    assert (count, held.space) == (4, "shared")
-    assert 256 <= row
-    assert len({(n % 4 * row + n // 4) % 32 for n in range(32)}) == 32
-
-
-def test_nothing_is_done_twice() -> None:
-    program = lowered(PRODUCT)
-    numbering = Numbering(program)
-    kernels = tuple(with_coalesced_stores(numbering, kernel) for kernel in program.kernels)
-    assert kernels == program.kernels
 
 
 @pytest.mark.parametrize(

@@ -48,33 +48,10 @@ def test_loops_count_what_assignments_count() -> None:
     assert loop.split(lower(shaped).sizes) == (96.0, ())
 
 
-def test_tiles_gain() -> None:
-    assert min(work.time for work in works_of(PRODUCT, [(40, 8), (8, 16)])) == 1 / CPU.tiles.gain
-
-
 def test_what_an_iteration_does_under_a_condition_counts() -> None:
     text, shapes = "*(2y+u:3-1)~y", [(2000,)]
     (work,) = works_of(text, shapes)
     assert work.split(lower(shaped_of(text, shapes)).sizes) == (3000.0, ())
-
-
-def test_inner_parts_of_a_dimension_count_by_themselves() -> None:
-    program = lower(shaped_of("-ij~ij | j:4:8 | j i j' j''"))
-    (outer,) = (s for s in program.kernels[0].body if isinstance(s, For))
-    (row,) = (s for s in outer.body if isinstance(s, For))
-    (inner,) = (s for s in row.body if isinstance(s, For))
-    (work,) = of_loop(program, inner)
-    assert work.split(program.sizes) == (64.0, ())
-    (work,) = of_loop(program, outer)
-    assert work.split(program.sizes)[1]
-
-
-def test_parts_of_a_dimension_count_as_the_whole() -> None:
-    program = lower(shaped_of("-ij~ij | j:4 | j i j'"))
-    (loop,) = (s for s in program.kernels[0].body if isinstance(s, For))
-    (work,) = of_loop(program, loop)
-    assert sorted(program.sizes[n].name for n in work.sizes) == ["i", "j"]
-    assert work.usual(program.sizes, {}) == 2 * 1000.0**2
 
 
 def test_totals_are_formulas() -> None:

@@ -45,10 +45,6 @@ def test_no_loop_has_one_iteration(
     assert 1 not in counts
 
 
-def test_what_one_iteration_did_stands_alone() -> None:
-    assert not loops_of(program_of("+ij~i", (1, 1)))
-
-
 NO_TERMS = "ik*jk~ijk | i:16,j:8,k:2:16 | i j k 0 1 k' k'' i' j' | 0:s2,1:s >> "
 NO_TERMS += "+ijk~ij | i:16,j:8,k:2:16 | i j k k' k'' i' j' 0 | i':m16,j':m16,k'':m16,j:x,i:y"
 
@@ -90,20 +86,9 @@ def test_threads_read_the_only_block_of_a_short_dimension(
     assert element in pipeline.loops_text(program_of(text, *shapes, target="cuda"))
 
 
-def test_a_row_of_one_short_block_ends_where_the_dimension_does() -> None:
-    lowered = pipeline.loops_text(program_of(PRODUCT, (8, 32), (32, 10)))
-    assert "for j1 in 0..10\n" in lowered
-    assert "10 - (16j)" not in lowered
-
-
 def test_a_block_that_is_never_whole_is_not_stored_from_registers() -> None:
     assert "into out" not in pipeline.loops_text(program_of(PRODUCT, (8, 32), (32, 10)))
     assert "into out" in pipeline.loops_text(program_of(PRODUCT, (8, 32), (32, 16)))
-
-
-def test_open_extents_keep_their_loops() -> None:
-    graph = pipeline.graph_of(pipeline.text_component(PRODUCT), "program")
-    assert "for j in 0..n_j_64" in pipeline.loops_text(pipeline.lower(pipeline.infer(graph)))
 
 
 def test_little_work_has_one_thread() -> None:

@@ -26,23 +26,10 @@ def loops(text: str, shapes: list[tuple[int, ...]] | None = None) -> str:
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 
 
-def test_what_an_iteration_stored_is_a_variable() -> None:
-    text = loops(SOFTMAX)
-    assert "exps_element = exp(difference)" in text
-    assert "sum_lanes += exps_element" in text
-    assert text.count("for j") == 4  # the maximum; chunks of the sum, and one of them; the quotient
-
-
 def test_what_nothing_reads_is_not_stored() -> None:
     text = loops("-ij~ij || i j >> ^ij~ij || i 0 j")
     assert "negative_element = -in0[i,j]" in text
     assert "t1[" not in text
-
-
-def test_loops_that_need_all_of_another_stay_two() -> None:
-    text = loops("(I & >ij~i) >> ij-i~ij >> +ij~i")
-    assert text.count("for j") == 3
-    assert text.index("maximum_acc = max(maximum_acc, in0[i,j])") < text.index("out_lanes = 0")
 
 
 def test_long_sums_go_in_chunks_and_short_ones_do_not() -> None:
@@ -54,12 +41,6 @@ def test_long_sums_go_in_chunks_and_short_ones_do_not() -> None:
 
 def test_sums_of_f64_stay_in_f64() -> None:
     assert "partial" not in loops("f64 >> +ij~i")
-
-
-def test_rows_that_are_read_again_fetch_the_next_one() -> None:
-    text = loops(SOFTMAX)
-    assert "prefetching in0[i+1,2048j+j1] and out[i,2048j+j1]" in text
-    assert text.count("prefetching") == 1
 
 
 def test_every_stage_is_printed_by_its_name() -> None:

@@ -57,19 +57,6 @@ def test_kernels(text: str, kernels: int) -> None:
     assert len(scheduled(text).groups) == kernels
 
 
-def test_a_softmax_is_a_block_for_each_row() -> None:
-    told = pipeline.explain(
-        pipeline.graph_of(pipeline.text_component(SOFTMAX), "f"), machine=GPU
-    ).execution.schedule
-    assert [f"{row.text} {row.schedule}" for row in told] == [
-        ">ij~i || i j | j:t",
-        "ij-i~ij || i 1 j",
-        "^ij~ij || i j 0",
-        "+ij~i || i j 0 | j:t",
-        "ij/i~ij || i 1 j 0 | i:p,j:t",
-    ]
-
-
 def test_what_would_be_computed_too_often_is_stored() -> None:
     """Each of these passes over its row for the maximum, and again for the result: that of five before is stored."""
     centered = "(I & >ij~i) >> ij-i~ij"
@@ -98,16 +85,3 @@ def test_a_result_that_has_terms_of_its_own_loops_over_them() -> None:
     for node, nest in zip(shaped.nodes, chosen.nests, strict=True):
         if isinstance(node, Assignment) and nest is not None:
             assert {loop.axis for loop in nest.order} == set(range(len(node.axes)))
-
-
-ATTENTION = (
-    "f(q[m,64], k[n,64], v[n,64]) = ik*jk~ijk >> +ijk~ij >> (I & >ij~i) >> ij-i~ij >> ^ij~ij"
-    " >> (I & +ij~i) >> ij/i~ij >> ij*jk~ijk >> +ijk~ik"
-)
-
-
-def test_attention_adds_the_terms_of_a_tile_in_f32() -> None:
-    """Only the sum of a tile is converted: nothing corrects a sum between the terms of one."""
-    text = pipeline.loops_text(pipeline.lower(shaped_of(ATTENTION), GPU))
-    assert "out_run[i2,k22] += f64(out_run2[i2,k22])" in text
-    assert "out_run2[i2,k22] += quotient * v_copy_held[k22], rounded once" in text

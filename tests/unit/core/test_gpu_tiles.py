@@ -15,33 +15,6 @@ def schedule(text: str) -> list[str]:
     return [row.schedule for row in told.execution.schedule]
 
 
-@pytest.mark.parametrize(
-    ("text", "nests"),
-    [
-        (
-            "ik*kj~ijk >> +ijk~ij",
-            [
-                "| i:2:16:4,j:16:4,k:8:16 | i j k k' 0 1 k'' i' i'' j' i''' j'' | 0:s2,1:s2",
-                (
-                    "| i:2:16:4,j:16:4,k:8:16 | i j k k' k'' i' i'' j' i''' j'' 0 "
-                    "| i:p,j:p,k:p,i':u,i'':t,j':t,i''':u,j'':u"
-                ),
-            ],
-        ),
-        ("ij~ji", ["| j:4:8,i:32 | j i 0 j' j'' i' | j:p,i:p,j':u,j'':t,i':t"]),
-        ("ij+ij~ij", ["|| i j | i:p,j:p"]),
-        ("+ij~i", ["| j:1024 | i j j' | i:p,j:p,j':t"]),
-        ("+ij~j", ["| i:2:128 | j i i' i'' | j:p,i:p"]),
-        ("+ijk~jk", ["| i:2:128 | j k i i' i'' | j:p,k:p,i:p"]),
-        ("+ijk~k", ["|| k i j | k:p"]),
-        ("+ij~.", ["|| i j | j:t"]),
-        ("(x+v)*v~xv >> +xv~x", ["|| x v", "|| x v 0 | x:p"]),
-    ],
-)
-def test_nests_by_pattern(text: str, nests: list[str]) -> None:
-    assert schedule(text) == nests
-
-
 @pytest.mark.parametrize("text", ["ik*kj~ijk >> +ijk~ij", "ij~ji", "(I & >ij~i) >> ij-i~ij"])
 def test_what_is_chosen_gives_the_same_text_when_it_is_written(text: str) -> None:
     graph = pipeline.graph_of(pipeline.text_component(text), "f")
@@ -56,27 +29,6 @@ def test_what_is_chosen_gives_the_same_text_when_it_is_written(text: str) -> Non
         pipeline.loops_text(pipeline.lower(pipeline.infer(g), GPU)) for g in (graph, other)
     )
     assert first == second
-
-
-@pytest.mark.parametrize(
-    ("text", "runs"),
-    [
-        (
-            "ik*kj~ijk >> +ijk~ij",
-            "over k' k'', in f32, added over k, 32 at a time at most, i' i'' j' i''' j'' at a time",
-        ),
-        ("+ij~i | j:64 | i j j'", "over j', in f32"),
-        ("+ij~i | j:64 | i j j' | j':t", None),  # threads share a run
-        ("+ij~i | j:256 | i j j'", None),  # too many terms for f32
-        (">ij~i | j:64 | i j j'", None),
-        ("f64 >> +ij~i | j:64 | i j j'", None),
-    ],
-)
-def test_threads_add_few_terms_of_f32_before_others(text: str, runs: str | None) -> None:
-    graph = pipeline.graph_of(pipeline.text_component(text), "f")
-    told = pipeline.stage_text(graph, "schedule", machine=GPU)
-    said = [line.partition(" in runs ")[2] for line in told.splitlines() if " in runs " in line]
-    assert said == ([] if runs is None else [runs])
 
 
 def test_copies_are_double_buffered_where_blocks_have_room_for_two() -> None:

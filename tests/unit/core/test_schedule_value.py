@@ -1,4 +1,4 @@
-"""The schedule value: chosen once, followed by lowering, explained as it ran, printed whole, verified."""
+"""The schedule value: chosen once, followed by lowering, printed so that it can be written, verified."""
 
 from __future__ import annotations
 
@@ -12,18 +12,13 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check.schedule import verify
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.extent import fixed
 from ilang.core.ir.schedule import (
-    Accumulation,
     Chunks,
     Fusion,
     Group,
     Instance,
     Loop,
-    Opened,
-    PartialSums,
     Plan,
-    RegisterTile,
     Root,
     Scheduled,
     TilePartials,
@@ -174,65 +169,6 @@ def test_components_without_an_expression_are_printed_so_that_they_can_be_writte
     assert codes[0] == codes[1]
 
 
-def test_planned_once_a_root(counted: Counter[str]) -> None:
-    pipeline.explain(pipeline.graph_of(pipeline.text_component(ONLINE), "f"))
-    assert counted["instances"] == 1
-    assert counted["provenance"] == 1
-
-
-def test_an_online_reduction_is_in_the_value() -> None:
-    (group,) = scheduled(ONLINE).groups
-    assert group.plan.online
-    assert "online" in pipeline.stage_text(
-        pipeline.graph_of(pipeline.text_component(ONLINE), "f"), "schedule"
-    )
-
-
-def test_printed_whole() -> None:
-    graph = pipeline.graph_of(pipeline.text_component("ik*kj~ijk >> +ijk~ij"), "f")
-    tile = "out in a register tile i' j' of 6 x 64 f32, over k', blocks of k, partial sums of 128 at depth 0"
-    assert pipeline.stage_text(graph, "schedule").split("\n\n")[1].split("\n") == [
-        "kernel k0: out",
-        f"  {tile}, vectors of 16: 6 x 64, 6 x 16, 6 x 8 at a time",
-        "  product in out, inside j i k k' i' j', shares j i k k' i' j'",
-        "  in1 copied in product, inside j, as [k, 64]",
-    ]
-
-
-def test_a_value_staged_at_one_place_is_one_instance() -> None:
-    (group,) = scheduled(SOFTMAX).groups
-    assert len({instance.value for instance in group.plan.instances}) == len(group.plan.instances)
-
-
-def test_an_interval_is_in_the_value() -> None:
-    value = scheduled("-ij~ij >> +(i+u:3)j~ij || i 0 j u")
-    (group,) = value.groups
-    (_, rows) = group.plan.instances
-    assert [(axis, x[0]) for axis, x in rows.intervals.items()] == [(0, ((1, Opened(0, Loop(0))),))]
-    assert [fixed(value.shaped.sizes, extent) for extent in rows.kept.values()] == [None, 3]
-
-
-def accumulations(text: str) -> list[Accumulation]:
-    """How the reductions of a program accumulate that do not go term by term."""
-    plans = (group.plan for group in scheduled(text).groups)
-    found = (instance.accumulation for plan in plans for instance in plan.instances)
-    return [each for each in found if each is not None]
-
-
-def test_a_product_accumulates_in_registers() -> None:
-    (tile,) = accumulations("ik*kj~ijk >> +ijk~ij")
-    assert isinstance(tile, RegisterTile)
-    assert (tile.extents, tile.outer, tile.kept) == ((6, 64), (), False)
-    assert tile.blocks == (Loop(2),), "blocks of 512 terms are added in f64"
-    assert tile.partial == TilePartials(0, 128)
-
-
-def test_what_is_staged_as_a_tile_is_kept_there() -> None:
-    (tile,) = accumulations("ik*kj~ijk >> +ijk~ij >> >ij~ij")
-    assert isinstance(tile, RegisterTile)
-    assert tile.kept
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -253,17 +189,6 @@ def test_edges_are_counted_as_they_are_written(text: str, monkeypatch: pytest.Mo
     kernels = pipeline.lower(value.shaped).kernels
     for group, kernel in zip(value.groups, kernels, strict=True):
         assert sum(copies(value, group.plan)) == len(kernel.comments)
-
-
-def test_columns_accumulate_in_partial_sums() -> None:
-    sums = PartialSums((Loop(1),), (Loop(0, 1),), (Loop(1, 1),), "f32")
-    assert accumulations("+ij~j") == [Chunks(Loop(1), 64, 131072, 1, sums, (Loop(0),))]
-
-
-def test_a_sum_of_all_goes_in_chunks() -> None:
-    assert accumulations("+ij~.") == [Chunks(Loop(0), 64, 131072, 1)]
-    assert accumulations("+i~.") == [Chunks(Loop(0), 64, 131072, 32)]
-    assert accumulations(">ij~i") == []
 
 
 def without_fusion(value: Scheduled) -> Scheduled:

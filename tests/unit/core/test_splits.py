@@ -14,8 +14,7 @@ from ilang.core.calculus.extent import size
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import For, If, Program, Store, statements_within
-from ilang.core.ir.rewriting import is_guarded
+from ilang.core.ir.kernel import For, If, Program, Store
 from ilang.core.ir.scalar import Constant, Load, Select
 from ilang.core.ir.shaped import Size
 from ilang.core.passes.cpu.splits import cut
@@ -26,14 +25,6 @@ from tests.shares import one_in
 def program_of(text: str) -> Program:
     graph = pipeline.graph_of(pipeline.text_component(text), "program")
     return pipeline.lower(pipeline.infer(graph))
-
-
-def cuts_of(text: str) -> list[If]:
-    """The loops of a program that are cut, outermost first."""
-    program = program_of(text)
-    inside = [s for kernel in program.kernels for s in statements_within(kernel.body)]
-    parts = [s.version for s in inside if isinstance(s, For)]
-    return [each for each in parts if isinstance(each, If)]
 
 
 def value(limit: tuple[Affine, int], around: int) -> int:
@@ -92,24 +83,6 @@ def test_sums_of_windows(text: str) -> None:
             first = stride * x + offset
             assert total == given[max(0, first) : max(0, first + width)].sum(), (extent, x)
     assert fitting > 1
-
-
-def test_a_step_outside_is_not_done() -> None:
-    (parts,) = cuts_of("+(x+u:30-1)~x || u x")
-    assert parts.otherwise == ()
-    assert not any(isinstance(s, If) for s in parts.body)
-
-
-def test_all_iterations_of_a_short_loop_are_inside() -> None:
-    """The iterations of the loop around that are left still test."""
-    (parts,) = cuts_of("(x+u:3-1)~xu")
-    (middle,) = parts.body
-    assert isinstance(middle, For)
-    inside, outside = middle.body[0], parts.otherwise[0]
-    assert isinstance(inside, For)
-    assert isinstance(outside, For)
-    assert (is_guarded(inside.body), is_guarded(outside.body)) == (False, True)
-    assert [(index.offset, step) for index, step in middle.begin.limits()] == [(1, 1)]
 
 
 def test_what_tests_where_it_reads_is_no_vector() -> None:

@@ -1,7 +1,7 @@
 """The one traversal of statements of kernels: what is inside each, and what stays itself where nothing changes."""
 
 from ilang.core.calculus.affine import Within, axis_index, size_value
-from ilang.core.calculus.extent import ZERO, Extent, bounds, number, size
+from ilang.core.calculus.extent import ZERO, size
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import (
@@ -76,14 +76,3 @@ def test_a_loop_begins_and_ends_where_its_bounds_say() -> None:
     later = replace(loop, begin=ZERO.among("max", [(v0, 1)]))
     assert later.within[:1] == (Within(v1 - v0, None),)
     assert later.whole() == loop.whole()
-
-
-def test_a_loop_may_run_a_block_of_its_iterations() -> None:
-    begin, end = bounds(0, (2, 16, 5))
-    loop = For(VariableId(1), end, (), begin)
-    assert (loop.size, loop.chunk, loop.within, loop.ends()) == (0, (2, 16, 5), (), {5})
-    assert bounds(0, None) == (ZERO, size(0))
-    for one in (loop, replace(loop, begin=ZERO, end=size(0))):
-        first = replace(one, end=Extent("min", (Extent("+", (one.begin, number(1))), one.end)))
-        assert (first.size, first.first, one.first) == (0, True, False)
-        assert first.whole() == first

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.codegen.targets.c import emit
 from ilang.core.calculus.affine import Affine
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.ir.ids import BufferId, VariableId
@@ -62,23 +61,6 @@ def test_indices_that_do_not() -> None:
     assert not marked(0, 99999, (-1, 0), (99999, 1))
 
 
-def test_every_loop_around_a_convolution_is_shared() -> None:
-    """What packs the weights, the blocks of windows, and inside them the copy of one and the strips of channels."""
-    names = [name[0] for name in shared(program(CONVOLUTION))]
-    assert names == ["o", "c", "u", "n", "y", "c", "o"]
-    assert "together" in emit(program(CONVOLUTION))
-
-
-def test_loops_inside_one_iteration_are_shared() -> None:
-    names = shared(program(ATTENTION))
-    assert "h" in names
-    assert len(names) > len(program(ATTENTION).kernels)
-
-
-def test_rows_are_not_shared_inside_rows() -> None:
-    assert shared(program("(I & +ij~i) >> ij/i~ij")) == ["i"]
-
-
 def test_a_role_chooses_the_loop() -> None:
     assert shared(program("ij~ij || i j | j:p")) == ["j"]
     assert shared(program("ij~ij || i j | i:p")) == ["i"]
@@ -88,14 +70,6 @@ def test_a_role_chooses_the_loop() -> None:
 def test_a_short_nest_is_not_shared() -> None:
     assert shared(program("-ij~ij", shapes=[(16, 16)])) == []
     assert shared(program("+ij~.", shapes=[(16, 16)])) == []
-
-
-@pytest.mark.parametrize(
-    "text", ["+ij~.", ">ij~.", "*ij~.", "+ii~.", "(I & I) >> ij*ij~ij >> +ij~."]
-)
-def test_a_sum_outside_all_loops_is_in_blocks(text: str) -> None:
-    p = program(text)
-    assert [name[:1] for name in shared(p)] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -115,20 +89,6 @@ OF_COLUMNS = [
     ">ij~j || i j",
     "+ij~j | i:512 | i i' j",
 ]
-
-
-@pytest.mark.parametrize(
-    "text", [*OF_COLUMNS, "ij*i~ij >> +ij~j || i j 0", "ij*i~ij >> +ij~j", "+bij~j"]
-)
-def test_a_sum_of_columns_is_in_blocks(text: str) -> None:
-    assert [name[:1] for name in shared(program(text))][:1] == ["b"]
-
-
-def test_loops_over_rows_have_no_chunks_inside() -> None:
-    for text in ("+ijk~ik", "+ijk~ik || i j k"):
-        variables = shared(program(text))
-        assert variables
-        assert not any(name.startswith("b") for name in variables)
 
 
 @pytest.mark.parametrize(

@@ -65,21 +65,6 @@ def test_what_is_wrong_about_neighbors_is_told(changes: dict[str, object], messa
         verify(with_bodies(program, lambda kernel: map_statements(kernel.body, other)))
 
 
-SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
-
-
-@pytest.mark.parametrize(
-    ("columns", "threads"),
-    [(9000, 256), (100_000, 256)],
-)
-def test_a_row_has_a_thread_for_each_vector(columns: int, threads: int) -> None:
-    """At most as many as a block usually has, and a warp at least."""
-    (kernel,) = lowered(SOFTMAX, (5000, columns)).kernels
-    (blocks,) = kernel.body
-    assert isinstance(blocks, ThreadLoop)
-    assert (blocks.over, blocks.threads) == ("blocks", threads)
-
-
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [

@@ -1,4 +1,4 @@
-"""Staged values that are read through affine indices: only the interval that is read is computed, and stored."""
+"""Staged values that are read through affine indices: values, notes, and lanes where windows have few places."""
 
 from __future__ import annotations
 
@@ -12,62 +12,10 @@ from ilang.core.pipeline import explain, graph_of, text_component
 from tests.shares import one_in
 
 
-def loops(text: str) -> str:
-    return i(text).loops()
-
-
-def test_the_interval_of_a_window() -> None:
-    assert loops("-i~i >> +(i+u:3)~i || i 0 u") == (
-        "memory negative f32[3] private\n"
-        "parallel for i in 0..n_i2\n"
-        "  as out_i(n_i; in0, out) writing out, keeping negative\n"
-        "  shared by time 3·n_i2\n"
-        "  for i2 in 0..min(3, n_i - (i))\n"
-        "    negative[i2] = -in0[i2+i]\n"
-        "  out_acc = 0\n"
-        "  for u in 0..3\n"
-        "    out_acc += f64(negative[u])\n"
-        "  out[i] = f32(out_acc)"
-    )
-
-
-def test_the_interval_of_a_tile() -> None:
-    """16 positions at stride 2, three elements each: 33 elements."""
-    text = loops("-i~i >> >(2i+u:3)~i | i:16 | i 0 i' u")
-    assert "for i2 in 0..min(33, n_i - (32i))" in text
-
-
-def test_padding_is_not_computed() -> None:
-    text = loops("-i~i >> +(i+u:3-1)~i || i 0 u")
-    assert "if 0 <= i+i2-1 < n_i\n      negative[i2] = -in0[i2+i-1]" in text
-
-
-def test_intervals_of_intervals() -> None:
-    """What a tile of the second window needs of the first, and that of the input."""
-    text = loops("-i~i >> +(i+u:3)~i || i 0 u >> +(2i+v:3)~i | i:4 | i 0 i' v")
-    assert "for i2 in 0..min(9, n_iv - (8i))" in text
-    assert "for i3 in 0..min(3, n_i - (8i+i2))" in text
-
-
-def test_a_fixed_index_needs_one_row() -> None:
-    assert "  if 0 < n_i\n    values[j,0] = in0[0,j]\n" in loops("+ij~ij >> 0j~j || 0 j")
-
-
 def test_a_fixed_index_of_what_is_fused_is_explained() -> None:
     """The element that a constant index picks, in the terms of the reader."""
     (found,) = explain(graph_of(text_component("-ij~ij >> 0i~i"), "f")).projections
     assert [(row.tensor, row.index) for row in found.rows] == [("in0", "[0,i]"), ("out", "")]
-
-
-def test_backwards_all_is_computed() -> None:
-    assert "for i2 in 0..n_i\n" in loops("-i~i >> +(5i:2-u:3+2)~i || i 0 u")
-
-
-def test_computed_whole_and_its_tile_copied() -> None:
-    text = loops("+ij~i >> >(i+u:3-1)~i | i:16 | i 0 i' u | 0:c")
-    assert "for i in 0..n_i\n  as sum_i(n_j, n_j_2048; in0, sum) writing sum\n" in text
-    assert "  shared by time n_i·n_j\n  sum_acc = 0\n" in text
-    assert "sum_copy[sum_0] = (sum[16i+sum_0-1] if 0 <= 16i+sum_0-1 < n_i else 0)" in text
 
 
 @pytest.mark.parametrize(
