@@ -37,11 +37,17 @@ def modules() -> Iterator[tuple[Path, str]]:
                 yield path.relative_to(ROOT), path.read_text("utf-8")
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    """The tree of a module, of which several counts are taken."""
+    return ast.parse(text)
+
+
 def records(text: str) -> Iterator[str]:
     """The names of the record types that a module declares."""
     if "@record" not in text and "@entity" not in text:
         return  # most modules, which need not be parsed
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.ClassDef):
             marks = {mark.id for mark in node.decorator_list if isinstance(mark, ast.Name)}
             if marks & {"record", "entity"}:
@@ -50,7 +56,7 @@ def records(text: str) -> Iterator[str]:
 
 def methods(text: str) -> Iterator[tuple[int, str]]:
     """How many methods each class of a module has, those that it inherits not counted, and its name."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.ClassDef):
             yield sum(isinstance(each, ast.FunctionDef) for each in node.body), node.name
 
@@ -64,7 +70,7 @@ def opens_terms(text: str) -> bool:
     apart = {"tiles", "unit", "block", "products", "loops", "nest", "statement", "machine", "self"}
     return ".terms" in text and any(
         isinstance(node, ast.Attribute) and node.attr == "terms" and _owner(node.value) not in apart
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parsed(text))
     )
 
 
@@ -77,7 +83,7 @@ def _owner(value: ast.expr) -> str:
 
 def imports(text: str) -> Iterator[str]:
     """What a module imports, at its top and inside functions, but not for types alone: modules, and names in them."""
-    todo: list[ast.AST] = [ast.parse(text)]
+    todo: list[ast.AST] = [parsed(text)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.ImportFrom) and node.module:

@@ -511,7 +511,9 @@ def test_arrays_bring_the_shapes_that_are_not_given(module: Any) -> None:
     assert (late(x) == module.session("mlp", {"x": "4|3"}, seed=1)(x)).all()
 
 
-@pytest.mark.parametrize("target", ["c", "numpy", "cuda-emulated"])
+@pytest.mark.parametrize(
+    "target", ["c", "numpy", pytest.param("cuda-emulated", marks=pytest.mark.deep)]
+)
 def test_batches_of_several_sizes(module: Any, target: str) -> None:
     """A session of the first batch refused every other one."""
     x, t = arrays()

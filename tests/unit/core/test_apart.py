@@ -12,6 +12,7 @@ from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.transform.reverse import gradient
+from tests.shares import one_in
 
 SCORES = "ik*jk~ijk >> +ijk~ij"
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
@@ -137,7 +138,7 @@ def test_a_gpu_stores_them_where_that_takes_less_time(
 
 
 @pytest.mark.parametrize("text", [ATTENTION, f"{SCORES} >> {CAUSAL} >> {MIX}"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", one_in(2, [np.float32, np.float64]))
 def test_gradients_are_those_of_the_evaluator(text: str, dtype: type[np.generic]) -> None:
     derived = i(text).value_and_grad()
     random = np.random.default_rng(3)

@@ -13,6 +13,22 @@ from tests.unit.icli.front import i
 PROGRAM = "i~i"
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that commands are tried on."""
+    path = tmp_path_factory.mktemp("files")
+    (path / "softmax.i").write_text("x = I\n", encoding="utf-8")
+    (path / "model.i").write_text("x = I\n", encoding="utf-8")
+    (path / "net.i").write_text("use nn\nop net(x) = linear(x; 2)\n", encoding="utf-8")
+    (path / "bad.npy").write_bytes(b"hello")
+    (path / "bad.npz").write_bytes(b"hello")
+    (path / "short.npy").write_bytes(b"\x93NUMPY")
+    np.save(path / "complex.npy", np.ones(2, complex))
+    np.save(path / "text.npy", np.array(["a"]))
+    np.save(path / "x.npy", np.ones(3, np.float32))
+    return path
+
+
 @pytest.mark.parametrize(
     ("tokens", "code", "shown"),
     [
@@ -101,17 +117,8 @@ PROGRAM = "i~i"
         (("explain", "E7777"), "E0813", "`i explain codes` lists all"),
     ],
 )
-def test_help(tokens: tuple[str, ...], code: str, shown: str, tmp_path: Path) -> None:
-    (tmp_path / "softmax.i").write_text("x = I\n", encoding="utf-8")
-    (tmp_path / "model.i").write_text("x = I\n", encoding="utf-8")
-    (tmp_path / "net.i").write_text("use nn\nop net(x) = linear(x; 2)\n", encoding="utf-8")
-    (tmp_path / "bad.npy").write_bytes(b"hello")
-    (tmp_path / "bad.npz").write_bytes(b"hello")
-    (tmp_path / "short.npy").write_bytes(b"\x93NUMPY")
-    np.save(tmp_path / "complex.npy", np.ones(2, complex))
-    np.save(tmp_path / "text.npy", np.array(["a"]))
-    np.save(tmp_path / "x.npy", np.ones(3, np.float32))
-    done = i(*tokens, cwd=tmp_path)
+def test_help(tokens: tuple[str, ...], code: str, shown: str, folder: Path) -> None:
+    done = i(*tokens, cwd=folder)
     assert f"error[{code}]" in done.stderr
     assert shown in done.stderr
     assert "-h?" not in done.stderr
