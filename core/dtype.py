@@ -11,6 +11,8 @@ FLOATS = ("f32", "f64")
 HELD_FLOATS = (*FLOATS, "bf16")
 """Types of floats in memory: bf16, the upper half of an f32, only in what a matrix unit is given."""
 INTEGERS = ("i32", "i64")
+NUMPY_NAMES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
+"""The names of the types in NumPy."""
 BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "bool": 1, "bf16": 2}
 
 INTEGER_ENDS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}

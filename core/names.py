@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+"""The letters of axes that nothing names, in order."""
+
 
 class Names:
     """Names given out so far."""

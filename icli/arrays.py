@@ -12,8 +12,8 @@ import numpy as np
 from ilang.codegen.system.npy import Array, check_memory, load_npy, load_npz, map_npy
 from ilang.codegen.system.outputs import InputFile
 from ilang.core.diagnostic import CommandError, DataError
-from ilang.core.dtype import FLOATS
-from ilang.icli.exchange import NUMPY, array_of_input, literal_array, read_text
+from ilang.core.dtype import FLOATS, NUMPY_NAMES
+from ilang.icli.exchange import array_of_input, literal_array, read_text
 from ilang.icli.filled import call_of, filled_shape, filled_values, is_filled
 from ilang.icli.literal import looks_literal, parse_literal, respelled, split_dtype
 from ilang.icli.shapes import parse_shape
@@ -76,7 +76,7 @@ def _filled_array(text: str, dtype: str, number: int) -> Array:
     values = filled_values(text)
     if values is None:
         return random_array(shape, dtype, number)
-    array: Array = values.astype(NUMPY[dtype])
+    array: Array = values.astype(NUMPY_NAMES[dtype])
     is_float = array.dtype.kind == values.dtype.kind == "f"
     if not is_float and not np.array_equal(array, values):
         lost = values[array != values].flat[0]
@@ -152,7 +152,7 @@ def random_array(shape: Sequence[int], dtype: str, number: int) -> Array:
     state ^= state >> np.uint64(31)
     bits = 24 if dtype == "f32" else 53
     state >>= np.uint64(64 - bits)
-    return (state.astype(NUMPY[dtype]) * 2.0**-bits).astype(NUMPY[dtype]).reshape(shape)
+    return (state.astype(NUMPY_NAMES[dtype]) * 2.0**-bits).astype(NUMPY_NAMES[dtype]).reshape(shape)
 
 
 MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)

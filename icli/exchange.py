@@ -20,7 +20,7 @@ from ilang.codegen.system.files import open_regular, unreadable
 from ilang.codegen.system.npy import Array, check_memory, read_npy
 from ilang.codegen.system.outputs import FileKind
 from ilang.core.diagnostic import CommandError, DataError
-from ilang.core.dtype import INTEGER_ENDS
+from ilang.core.dtype import INTEGER_ENDS, NUMPY_NAMES
 from ilang.core.source import Source, Span
 from ilang.icli.literal import (
     DECIMAL,
@@ -34,9 +34,6 @@ from ilang.icli.literal import (
     parse_literal,
 )
 from ilang.icli.values import DTYPES
-
-NUMPY = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
-"""NumPy's name of each element type."""
 
 SEPARATORS = (";", ",", "\t")
 """Between the numbers of a line, the first one that a text has; without them blanks."""
@@ -98,7 +95,7 @@ def literal_array(literal: ArrayLiteral, dtype: str | None) -> Array:
     for value in literal.numbers:
         _fits(value, literal.kind, wanted)
     flat = np.array(literal.numbers, dtype=_carrier(literal.kind, wanted))
-    return flat.astype(NUMPY[wanted]).reshape(literal.shape)
+    return flat.astype(NUMPY_NAMES[wanted]).reshape(literal.shape)
 
 
 def _carrier(kind: str, wanted: str) -> str:
@@ -117,9 +114,9 @@ def _fits(value: float, kind: str, wanted: str) -> None:
         low, high = INTEGER_ENDS[wanted]
         lost = value % 1 != 0 or not low <= value <= high
     elif kind == "int":
-        lost = abs(value) > 2**1000 or int(np.array(float(value), NUMPY[wanted])) != value
+        lost = abs(value) > 2**1000 or int(np.array(float(value), NUMPY_NAMES[wanted])) != value
     else:
-        limit = float(np.finfo(NUMPY[wanted]).max)
+        limit = float(np.finfo(NUMPY_NAMES[wanted]).max)
         lost = math.isfinite(value) and limit < abs(value)
     if lost:
         shown = str(value).lower() if isinstance(value, bool) else f"{value:.17g}"
@@ -178,7 +175,7 @@ def _of_object(text: str, name: str) -> tuple[ArrayLiteral, str | None]:
         literal = ArrayLiteral(
             tuple(shape), (), literal.kind
         )  # lists without numbers have not all of it
-    return literal, dtype if dtype in NUMPY else None
+    return literal, dtype if dtype in NUMPY_NAMES else None
 
 
 def _of_rows(source: Source) -> ArrayLiteral:

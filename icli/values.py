@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ilang.core.dtype import NUMPY_NAMES
 from ilang.icli.shapes import shape_text
 
-DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "bool": "bool"}
+DTYPES = {name: dtype for dtype, name in NUMPY_NAMES.items()}
 MANY = 1000
 """Elements from which on an array is shown by its corners."""
 DIGITS = 6

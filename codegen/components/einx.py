@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from ilang.codegen.call.named_arrays import OPTIONS
 from ilang.codegen.components.batched import along_axes
 from ilang.codegen.components.component import Component
 from ilang.codegen.components.program import WrittenProgram
@@ -34,8 +35,6 @@ from ilang.core.source import Source, Span, whole
 
 MOST_KEPT = 1024
 """Components that are kept."""
-CALLS = frozenset(("out", "threads", "target", "stream"))
-"""Arguments of a call that are no parameters of the operation."""
 INDEXING = frozenset(("get_at", "set_at", "add_at", "subtract_at"))
 
 _kept: dict[Any, Component] = {}
@@ -67,8 +66,8 @@ def call(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -
 
 def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """Call an operation that is not kept yet; calls that are given more than parameters never are."""
-    options = {name: value for name, value in named.items() if name in CALLS}
-    parameters = {name: value for name, value in named.items() if name not in CALLS}
+    options = {name: value for name, value in named.items() if name in OPTIONS}
+    parameters = {name: value for name, value in named.items() if name not in OPTIONS}
     key = (op, text, *parameters.items())
     try:
         hash(key)
@@ -141,9 +140,12 @@ def _nested(
     return tuple(_nested(sizes, axes, depth, (*at, n)) for n in range(count))
 
 
-def _solved_for(form: Form, tensors: Sequence[Any]) -> FusedOperation:
+def _solved_for(
+    form: Form, tensors: Sequence[Any], fused: bool = True, any_will_do: bool = False
+) -> FusedOperation:
     shapes = [None if tensor is None else shape_of_array(tensor) for tensor in tensors]
-    return solve_sizes(form, shapes, [f"in{n}" for n in range(len(shapes))], fused=True)
+    names = [f"in{n}" for n in range(len(shapes))]
+    return solve_sizes(form, shapes, names, fused, any_will_do)
 
 
 def solve_axes(
@@ -196,9 +198,7 @@ def _solved(
         raise NotationError("E0164", message, written.span, "leave the outputs out")
     form = form_of(written.sides[0], given_parameters(parameters), written.span)
     check_parameters(form)
-    shapes = [None if tensor is None else shape_of_array(tensor) for tensor in tensors]
-    names = [f"in{n}" for n in range(len(shapes))]
-    return solve_sizes(form, shapes, names, fused, any_will_do)
+    return _solved_for(form, tensors, fused, any_will_do)
 
 
 def shape_of_array(tensor: Any) -> tuple[int, ...]:

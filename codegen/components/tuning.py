@@ -22,6 +22,7 @@ from ilang.codegen.call.target import DEVICES
 from ilang.codegen.components.component import Component
 from ilang.codegen.components.scheduled_text import Words
 from ilang.core.diagnostic import Error
+from ilang.core.dtype import NUMPY_NAMES
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.source import Source
 
@@ -186,9 +187,8 @@ def _arrays(program: Component, shapes: Sequence[tuple[int, ...]]) -> list[np.nd
     numbers = np.random.default_rng(0)
     shaped = program.shaped(shapes)
     types = [shaped.tensors[value].dtype for value in shaped.inputs]
-    names = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
     return [
-        (0.5 + numbers.random(shape)).astype(names[dtype])
+        (0.5 + numbers.random(shape)).astype(NUMPY_NAMES[dtype])
         for shape, dtype in zip(shapes, types, strict=True)
     ]
 

@@ -35,7 +35,7 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import PREFIX
 from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError
-from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
+from ilang.core.infer.fit import check_extents, fit_shaped
 from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.graph import Graph
@@ -182,13 +182,7 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
                 span,
                 f"write {_example(name, rank)}",
             )
-        for dim, extent in enumerate(shape or ()):
-            if not 0 <= extent < LARGEST_EXTENT:
-                name = graph.input_name(n)
-                message = (
-                    f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
-                )
-                raise ShapeError("E0507", message, None, f"give {name} another shape")
+        check_extents(graph.input_name(n), shape or ())
     shaped = infer(graph, ranks=offered)
     names = graph.input_names()
     shaped = replace(shaped, sizes=tuple(_with_extent(size, given, names) for size in shaped.sizes))

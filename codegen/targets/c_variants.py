@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-INDENT = "    "
+from ilang.codegen.targets.cfamily import INDENT
+
 V3 = ("avx2", "fma", "bmi", "bmi2")
 VARIANTS = {"v4": (*V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"), "v3": V3}
 """The variants, the newest first, each with its instruction sets, as compilers call them."""

@@ -14,6 +14,7 @@ from ilang.core.build.values import Computed, Custom, NumberTensor, Tensor
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import ALL_AXES, ALONG
+from ilang.core.ir.rows import KINDS
 from ilang.core.ir.scalar import Constant, Operand
 from ilang.core.ir.spec import AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
 from ilang.core.names import Names
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ilang.core.build.settings import Evaluation
 
 EVERY = "...|...->... => 0"
-ROWS = ("batch", "input", "output")
 HELP = (
     'an axis is a letter of the head, `"n"`, or a number: 0 is the first, -1 the last output axis'
 )
@@ -163,7 +163,7 @@ def _named(note: ast.ShapeNote) -> list[tuple[AxisPlace, ast.AxisNote]]:
 def _spec(places: Mapping[AxisPlace, str] | None, span: Span) -> Spec:
     """The specification of a reduction along axes: each keeps its place, with extent 1; along all, one number."""
     if places is None:
-        batch, inner, output = (SpecRow((), f"...{kind}", ()) for kind in ROWS)
+        batch, inner, output = (SpecRow((), f"...{kind}", ()) for kind in KINDS)
         none, one = SpecRow((), None, ()), SpecRow((), None, (Fixed(0, span),))
         operand = ShapeSpec((batch, inner, output), span)
         return Spec((operand,), ShapeSpec((none, none, one), span), True, EVERY, span)
@@ -173,7 +173,7 @@ def _spec(places: Mapping[AxisPlace, str] | None, span: Span) -> Spec:
     for kind in range(3):
         named = {place: name for (row, place, _), name in places.items() if row == kind}
         sides.append(
-            _rows(named, None if single and kind == 0 else f"...{ROWS[kind]}", labels, span)
+            _rows(named, None if single and kind == 0 else f"...{KINDS[kind]}", labels, span)
         )
     operand, result = (ShapeSpec((sides[0][n], sides[1][n], sides[2][n]), span) for n in range(2))
     return Spec((operand,), result, True, f"{_text(operand)} => {_text(result)}", span)

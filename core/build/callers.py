@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from ilang.core.diagnostic import MeaningError, at_caller
 from ilang.core.ir.functions import Head, Term
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Logic
 from ilang.core.library.places import LibraryCall, given_for
 from ilang.core.source import Span
+
+T = TypeVar("T")
 
 
 class Callers:
@@ -52,16 +54,7 @@ class Callers:
         placed: Graph = call.placed(graph)
         return placed
 
-    def logic(self, logic: Logic) -> Logic:
-        """The specification of an operation, whose spans know the call where they are in a library."""
-        if self._call is None:
-            return logic
-        placed: Logic = self._call.placed(logic)
-        return placed
-
-    def placed(self, span: Span) -> Span:
-        """A span of the text that is followed; in a library it knows the call."""
-        if self._call is None:
-            return span
-        placed: Span = self._call.placed(span)
+    def placed(self, value: T) -> T:
+        """A span of the text that is followed, or what has spans; in a library they know the call."""
+        placed: T = value if self._call is None else self._call.placed(value)
         return placed

@@ -197,7 +197,7 @@ class Functions(Configuration):
     ) -> Tensor:
         """The result of an operation."""
         place = self.callers.placed(span)
-        logic = self.callers.logic(logic)
+        logic = self.callers.placed(logic)
         return Computed(tuple(operands), scalar, acc, logic, span.brief(), schedule, place)
 
     def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:

@@ -27,7 +27,7 @@ from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.schedule import Nest, schedule_text
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
-from ilang.core.names import Names
+from ilang.core.names import LETTERS, Names
 from ilang.core.ops import BETWEEN, OPS, POWERS
 from ilang.core.record import record, replace
 
@@ -37,7 +37,6 @@ UNARY = {
     if op.unary not in ("copy", op.binary) and op.unary_left is None and op.unary_right is None
 }
 
-LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 LETTER = re.compile("[a-z]")
 
 

@@ -18,13 +18,13 @@ from ilang.core.explain.story import StoryRow
 from ilang.core.ir import einx
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.shaped import Shaped
+from ilang.core.names import LETTERS
 from ilang.core.ops import BETWEEN, OPS
 from ilang.core.passes.einx.fusing import FusedOperation
 from ilang.core.passes.einx.orders import order_of_pieces
 from ilang.core.passes.einx_to_graph import operations
 from ilang.core.record import record
 
-LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 WORDS = {
     einx.Axis: "axis",
     einx.UnnamedAxis: "number",

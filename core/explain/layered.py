@@ -79,11 +79,7 @@ def _layers(count: int, edges: Sequence[tuple[int, int]], first: Collection[int]
 
     A box that nothing leads to, and that need not be first, is just above what it leads to.
     """
-    above: list[list[int]] = [[] for _ in range(count)]
-    below: list[list[int]] = [[] for _ in range(count)]
-    for source, target in edges:
-        above[target].append(source)
-        below[source].append(target)
+    above, below = _neighbours(count, edges)
     layer: list[int] = [0] * count
     waiting = [len(each) for each in above]
     ready = [n for n in range(count) if not waiting[n]]

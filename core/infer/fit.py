@@ -251,13 +251,18 @@ def _fit(
         if rank != len(shape):
             message = f"{name} has rank {len(shape)}, but the program reads it with rank {rank}"
             raise ShapeError("E0503", message, None, f"pass an array of rank {rank} as {name}")
-        for dim, extent in enumerate(shape):
-            if not 0 <= extent < LARGEST_EXTENT:
-                message = (
-                    f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
-                )
-                raise ShapeError("E0507", message, None, f"give {name} another shape")
+        check_extents(name, shape)
     return [_extent(size, names, shapes) for size in sizes]
+
+
+def check_extents(name: str, shape: Sequence[int]) -> None:
+    """Refuse extents of an array that are below 0 or too large. Raises ShapeError E0507."""
+    for dim, extent in enumerate(shape):
+        if not 0 <= extent < LARGEST_EXTENT:
+            message = (
+                f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
+            )
+            raise ShapeError("E0507", message, None, f"give {name} another shape")
 
 
 def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> int | None:

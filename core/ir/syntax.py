@@ -15,12 +15,12 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Fixed, Spec
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
 
 if TYPE_CHECKING:
@@ -310,6 +310,12 @@ class ElementKernel:
     outputs: tuple[KernelOutput, ...]
     text: str
     span: Span
+
+    def ranked(self, ranks: Sequence[int | None]) -> ElementKernel:
+        """The kernel whose inputs have these ranks where they write none."""
+        pairs = zip(self.inputs, ranks, strict=True)
+        inputs = (replace(each, rank=n) if each.rank is None else each for each, n in pairs)
+        return replace(self, inputs=tuple(inputs))
 
     def full_rank(self) -> int | None:
         """The greatest rank of the inputs, where all are known."""

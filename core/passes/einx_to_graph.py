@@ -43,7 +43,7 @@ from ilang.core.passes.einx.building import EinxBuilder, LeafTensor, dimensions,
 from ilang.core.passes.einx.ellipses import repeat
 from ilang.core.passes.einx.fusing import FusedOperation, fuse
 from ilang.core.passes.einx.mapping import BatchedProgram
-from ilang.core.passes.kernels import kernel_annotations, kernel_outputs, with_ranks
+from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -224,7 +224,7 @@ class _Expansion:
         values = tuple(self.number[value] for value in node.operands)
         outputs = self.kernels.get((values, node.kernel))
         if outputs is None:
-            whole = with_ranks(node.kernel, [self._rank(value) for value in values])
+            whole = node.kernel.ranked([self._rank(value) for value in values])
             self.written += kernel_annotations(whole, values, -1 - len(self.written))
             outputs = kernel_outputs(whole, values, self._add)
             self.kernels[values, node.kernel] = outputs

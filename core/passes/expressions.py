@@ -185,8 +185,7 @@ def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
         case Fixed():
             return Affine((), index.position)
         case syntax.Linear():
-            terms = tuple((term.coefficient, position[term.axis.letter]) for term in index.terms)
-            return Affine(terms, index.offset, window=True)
+            return _summed(index, position)
 
 
 def _within(guard: syntax.Guard, position: Mapping[str, int]) -> list[Within]:

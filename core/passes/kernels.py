@@ -19,17 +19,10 @@ from ilang.core.calculus.affine import axis_index
 from ilang.core.diagnostic import ShapeError
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Operand, Scalar, operands_of, renumbered
+from ilang.core.names import LETTERS
 from ilang.core.record import replace
 
 Add = Callable[[graph.Node], int]
-LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
-
-
-def with_ranks(node: syntax.ElementKernel, ranks: Sequence[int | None]) -> syntax.ElementKernel:
-    """A kernel whose inputs have these ranks where they write none."""
-    pairs = zip(node.inputs, ranks, strict=True)
-    inputs = (replace(each, rank=rank) if each.rank is None else each for each, rank in pairs)
-    return replace(node, inputs=tuple(inputs))
 
 
 def kernel_outputs(node: syntax.ElementKernel, slots: Sequence[int], add: Add) -> list[int]:

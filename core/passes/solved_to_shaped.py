@@ -25,13 +25,12 @@ from ilang.core.ir.ids import ValueId
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, scalars_within
 from ilang.core.ir.schedule import has_units
+from ilang.core.names import LETTERS
 from ilang.core.passes.assignments import Assignments, is_logic, joined, name_tensors, word_of
 from ilang.core.passes.lookups import CountedAxes, counted
 from ilang.core.record import replace
 from ilang.core.source import Span
 from ilang.core.walks import reached
-
-LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
 
 def solved_to_shaped(

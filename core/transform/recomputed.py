@@ -91,15 +91,19 @@ def _meets_once(shaped: Shaped, reader: int, read: Read) -> bool:
     )
 
 
+def _operand_types(node: Assignment) -> dict[int, str | None]:
+    """The element type of each operand of a scalar."""
+    operands = (part for part in scalars_within(node.scalar) if isinstance(part, Operand))
+    return {part.number: part.dtype for part in operands}
+
+
 def _with_values(node: Assignment, cheap: set[int], nodes: Sequence[Node]) -> Assignment:
     """An assignment that computes what it would read of cheap values."""
     if not any(read.value in cheap for read in node.reads):
         return node
     reads: list[Read] = []
     leaves: list[Scalar] = []
-    types = {
-        part.number: part.dtype for part in scalars_within(node.scalar) if isinstance(part, Operand)
-    }
+    types = _operand_types(node)
     for number, read in enumerate(node.reads):
         producer = nodes[read.value]
         if read.value not in cheap or not isinstance(producer, Assignment):
@@ -111,11 +115,7 @@ def _with_values(node: Assignment, cheap: set[int], nodes: Sequence[Node]) -> As
             if (axis := target.axis()) is not None
         }
         inner: list[Scalar] = []
-        dtypes = {
-            part.number: part.dtype
-            for part in scalars_within(producer.scalar)
-            if isinstance(part, Operand)
-        }
+        dtypes = _operand_types(producer)
         for n, each in enumerate(producer.reads):
             moved = Read(each.value, tuple(substituted(part, indices) for part in each.index))
             inner.append(Operand(_place(reads, moved), dtypes.get(n)))

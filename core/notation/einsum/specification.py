@@ -16,6 +16,7 @@ import re
 
 from ilang.core import limits
 from ilang.core.diagnostic import NotationError
+from ilang.core.ir.rows import KINDS
 from ilang.core.ir.spec import (
     Axis,
     AxisLabel,
@@ -41,7 +42,6 @@ SINGLE = re.compile(
     r"\s+|(?P<variable>\.\.[A-Za-z_][A-Za-z0-9_]*\.\.)|(?P<ellipsis>\.\.\.)|(?P<word>[A-Za-z_])"
     r"|(?P<number>[0-9])|(?P<sign>=>|->|[|;-])"
 )
-ROWS = ("batch", "input", "output")
 LARGEST = 2**31
 """Numbers in a specification stay below this."""
 
@@ -151,7 +151,7 @@ class _EinsumReader(Symbols):
                 raise NotationError("E0142", message, span, help_line)
             rows[kind] = rows["output"]
             rows["output"] = self._row()
-        batch, inner, output = (self._split(rows.get(kind, []), kind) for kind in ROWS)
+        batch, inner, output = (self._split(rows.get(kind, []), kind) for kind in KINDS)
         return ShapeSpec((batch, inner, output), start.to(self.before()))
 
     def _row(self) -> list[Axis | str]:

@@ -11,7 +11,6 @@ from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir.einx import Form, places
 from ilang.core.ir.syntax import Einx, ElementKernel, Tree
 from ilang.core.notation.components.printer import print_tree
-from ilang.core.record import replace
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
 
@@ -66,6 +65,4 @@ def ranked(body: Tree, form: Form) -> Tree:
         return body
     marked = [[place for place in places(each) if place.marked] for each in form.inputs]
     ranks = [None if any(place.around for place in each) else len(each) for each in marked]
-    pairs = zip(body.inputs, ranks, strict=True)
-    inputs = (replace(each, rank=n) if each.rank is None else each for each, n in pairs)
-    return replace(body, inputs=tuple(inputs))
+    return body.ranked(ranks)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import AxisNote, RowNote, ShapeNote
+from ilang.core.ir.rows import KINDS
 from ilang.core.notation.symbols import Symbol, Symbols
 from ilang.core.source import Source, Span
 
@@ -23,7 +24,6 @@ LEXEME = re.compile(
 )
 LARGEST = 2**62 - 1
 HELP = "a shape is `batch|input->output`, axes divided by commas: `x[b|i->o, 10]`"
-ROWS = ("batch", "input", "output")
 
 
 def read_shape(source: Source, span: Span | None = None) -> ShapeNote:
@@ -68,7 +68,7 @@ class _Shape(Symbols):
             row = self.row()
         self.finish()
         rows["output"] = row
-        batch, inner, output = (_placed(rows.get(kind), kind) for kind in ROWS)
+        batch, inner, output = (_placed(rows.get(kind), kind) for kind in KINDS)
         return ShapeNote((batch, inner, output), self.whole)
 
     def row(self) -> RowNote:

@@ -17,14 +17,12 @@ from ilang.core.diagnostic import Label, ShapeError, counted
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir import einx
-from ilang.core.names import Names
+from ilang.core.names import LETTERS, Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 UNMARKED = str.maketrans("", "", "[]")
 """Takes brackets away: where they stand is no difference between axes."""
-LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
-"""The names of axes that `...` alone stands for, as far as they are free."""
 Monomial = tuple[int, ...]
 """A product of counts, by number, in order."""
 

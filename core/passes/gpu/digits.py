@@ -17,7 +17,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import Access, accesses, with_indices
 from ilang.core.ir.schedule import THREAD_ROLES
-from ilang.core.passes.gpu.numbering import Numbering
+from ilang.core.passes.gpu.numbering import Numbering, renumbered
 from ilang.core.record import replace
 
 Steps = tuple[int, ...]
@@ -28,9 +28,7 @@ WHOLE: Steps = (1,)
 
 def with_digits(program: ir.Program) -> ir.Program:
     """The program with dimensions split in which each thread has elements of its own."""
-    numbering = Numbering(program)
-    kernels = tuple(_split(program, kernel, numbering) for kernel in program.kernels)
-    return replace(numbering.program(), kernels=kernels)
+    return renumbered(program, _split)
 
 
 def _split(program: ir.Program, kernel: ir.Kernel, numbering: Numbering) -> ir.Kernel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Block, Buffer, Kernel, Program, Space
 from ilang.core.passes.fixed_sizes import FixedSizes
@@ -60,3 +62,10 @@ class Numbering:
         """The number of a new private buffer in some memory of a GPU, for a tensor or for several."""
         added = Buffer(name, dtype, dims, "temporary", private=True, space=space, tensor=tensor)
         return self.add(added)
+
+
+def renumbered(program: Program, change: Callable[[Program, Kernel, Numbering], Kernel]) -> Program:
+    """The program with its kernels changed, and with the sizes and buffers that they are given."""
+    numbering = Numbering(program)
+    kernels = tuple(change(program, kernel, numbering) for kernel in program.kernels)
+    return replace(numbering.program(), kernels=kernels)

@@ -27,7 +27,7 @@ from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import parts_of, replaced_loads
 from ilang.core.ir.scalar import Load
 from ilang.core.machine import MULTIPROCESSORS
-from ilang.core.passes.gpu.numbering import Numbering
+from ilang.core.passes.gpu.numbering import Numbering, renumbered
 from ilang.core.record import mapped, replace
 
 T = TypeVar("T")
@@ -72,9 +72,7 @@ class _Walk:
 
 def with_rows_held(program: ir.Program) -> ir.Program:
     """The program with registers for the elements of rows that threads read more than once, or in vectors."""
-    numbering = Numbering(program)
-    kernels = tuple(_held(program, kernel, numbering) for kernel in program.kernels)
-    return replace(numbering.program(), kernels=kernels)
+    return renumbered(program, _held)
 
 
 def _held(program: ir.Program, kernel: ir.Kernel, numbering: Numbering) -> ir.Kernel:
