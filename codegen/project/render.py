@@ -18,11 +18,10 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ilang.codegen.project.cmake import cmake_lists
 from ilang.codegen.project.comments import MARK, formula_comment, header_comment, source_comment
 from ilang.codegen.project.example import function_example, session_example
 from ilang.codegen.project.exported_names import c_name, exported_name
-from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
+from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, cmake_lists, makefile, package
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.system.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Within, lookups, variables_of
-from ilang.core.check import cpu, outline
+from ilang.core.check import cpu
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import kernel as ir
@@ -42,7 +42,7 @@ def verify(program: ir.Program, before: ir.Program | None = None) -> None:
         verifier = _Verifier(program, kernel, inside)
         verifier.block(kernel.body)
         cpu.tiles(program, kernel, inside, verifier.demand)
-        outline.outlines(program, kernel, inside, verifier.demand)
+        cpu.outlines(program, kernel, inside, verifier.demand)
 
 
 def _calls(program: ir.Program) -> None:

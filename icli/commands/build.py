@@ -142,8 +142,7 @@ def _with_sessions(
 
     from ilang.codegen.project.exported_names import prefix_of, renamed
     from ilang.codegen.project.render import exported_component
-    from ilang.codegen.project.sessions import exported, solved
-    from ilang.codegen.project.trained import trained
+    from ilang.codegen.project.sessions import exported, solved, trained
     from ilang.codegen.session.model import Model
 
     target = request.one("--target") or "c"

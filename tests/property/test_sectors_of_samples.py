@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.codegen.emulator.findings import Traffic
 from ilang.codegen.emulator.program import load
-from ilang.codegen.emulator.runtime import emulator
+from ilang.codegen.emulator.runtime import Traffic, emulator
 from ilang.codegen.project.cases import inputs_of, limits_of
 from ilang.codegen.targets import cuda
 from ilang.core.ir.shaped import Shaped

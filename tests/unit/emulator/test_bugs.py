@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from ilang.codegen.device.native import Native
-from ilang.codegen.emulator.findings import Finding
-from ilang.codegen.emulator.runtime import Emulator
+from ilang.codegen.emulator.runtime import Emulator, Finding
 from tests.unit.emulator.conftest import HERE, on_device, program
 
 TEXT = (HERE / "bugs.cu").read_text("utf-8")
