@@ -35,6 +35,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     from ilang.core.transform.collapsed import collapsed_axes
     from ilang.core.transform.grouped_rows import grouped_rows
     from ilang.core.transform.masked import masked_operands
+    from ilang.core.transform.padded import padded_windows
 
     extents = extents_of(shaped, small, machine)
 
@@ -42,8 +43,9 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
         is_tiled = (
             machine.device is None
         )  # blocks of a GPU leave out the tiles in which no guard holds
-        masked = masked_operands(program, extents) if is_tiled else program
-        collapsed = collapsed_axes(masked, extents, machine)
+        if is_tiled:
+            program = padded_windows(masked_operands(program, extents), extents, machine)
+        collapsed = collapsed_axes(program, extents_of(program, small, machine), machine)
         return grouped_rows(collapsed, machine) if is_tiled else collapsed
 
     bare = _unwritten(shaped)
