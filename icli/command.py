@@ -51,7 +51,7 @@ class Option(click.Option):
 
     def __init__(
         self,
-        names: tuple[str, ...],
+        names: str,
         metavar: str | None,
         says: str,
         takes: Takes = "word",
@@ -67,13 +67,13 @@ class Option(click.Option):
         is_flag = metavar is None
         if not is_flag:
             attributes |= {"multiple": True, "type": click.UNPROCESSED, "shell_complete": _offered}
-        super().__init__(names, metavar=metavar, count=is_flag, **attributes)
+        super().__init__(names.split(), metavar=metavar, count=is_flag, **attributes)
         self.help = says  # click passes a help that it is given through `inspect`, which takes long to import
 
     @classmethod
     def of_definition(cls, says: str, many: bool = False) -> Option:
         """The option that names the definition that a command works on."""
-        return cls(("--def",), "NAME", says, "definition", many=many)
+        return cls("--def", "NAME", says, "definition", many=many)
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """The values of the option, as written, or how often it is there, if it is a flag.
@@ -188,46 +188,32 @@ def _show_page(context: click.Context, _: click.Parameter, times: int) -> None:
         context.exit()
 
 
+WHEN = ("auto", "always", "never")
 COLOR = Option(
-    ("--color",),
-    "WHEN",
-    "When to color; auto is when the output is a terminal",
-    ("auto", "always", "never"),
-    many=True,
+    "--color", "WHEN", "When to color; auto is when the output is a terminal", WHEN, many=True
 )
-
-JSON = Option(("--json",), None, "Print the result, or the error, as one JSON object")
+JSON = Option("--json", None, "Print the result, or the error, as one JSON object")
 CONFIG = Option(
-    ("--config",), "NAME=NUMBER", "Set a value after the `;` of an `op` or `cd`: lr=0.1", many=True
+    "--config", "NAME=NUMBER", "Set a value after the `;` of an `op` or `cd`: lr=0.1", many=True
 )
 SHAPE = Option(
-    ("--shape",),
+    "--shape",
     "SHAPES",
     "Shapes of the inputs, in order, 32x64,64x16, or by name, x=32x64; `.` is a scalar; of an `op` or `cd`"
     " batch|features: x=64|784; repeat for several",
     many=True,
 )
 THREADS = Option(
-    ("--threads",),
+    "--threads",
     "N",
     "How many cores to use; default: all where there is work enough. Results never depend on it",
 )
-TARGET = Option(
-    ("--target",),
-    "TARGET",
-    "Where to run; numpy is the slow reference",
-    ("c", "numpy", "cuda"),
-)
-EMULATE = Option(("--emulate",), None, "With --target cuda: emulate the GPU on the CPU, slowly")
+TARGETS = ("c", "numpy", "cuda")
+TARGET = Option("--target", "TARGET", "Where to run; numpy is the slow reference", TARGETS)
+EMULATE = Option("--emulate", None, "With --target cuda: emulate the GPU on the CPU, slowly")
 HELP = Option(
-    ("-h", "--help"),
-    None,
-    "Show this page",
-    many=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_page,
-)
+    "-h --help", None, "Show this page", many=True, is_eager=True, expose_value=False, callback=_show_page
+)  # fmt: skip
 
 
 class Command(click.Command):

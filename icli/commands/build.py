@@ -209,31 +209,16 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "FILE", "program"),),
     (
-        Option(("--target",), "TARGET", "The language to write", tuple(MACHINES)),
-        Option(("-o",), "DIR", "The folder to write to; default: out", "folder"),
+        Option("--target", "TARGET", "The language to write", tuple(MACHINES)),
+        Option("-o", "DIR", "The folder to write to; default: out", "folder"),
         Option.of_definition("Build this definition; repeat for several", many=True),
         SHAPE,
-        Option(
-            ("--prefix",),
-            "NAME",
-            "Begin the names in C with NAME_; default: the name of the file; none: no prefix",
-        ),
-        Option(
-            ("--wheel",),
-            "NAME==VERSION",
-            "Write a wheel of Python instead: the library, compiled, with a function for each definition",
-        ),
-        Option(
-            ("--config",),
-            "NAME=VALUE",
-            "Set a value after the `;` of an `op` or `cd`: lr=0.1,hid=64; repeat for several",
-            many=True,
-        ),
-        Option(
-            ("--load",),
-            "FILE",
-            "Put the parameters and state of a checkpoint into the project: it begins with them",
-            "array",
-        ),
+        Option("--prefix", "NAME", "Begin the names in C with NAME_; default: the name of the file; none: no prefix"),
+        Option("--wheel", "NAME==VERSION", "Write a wheel of Python instead: the library, compiled, with a function"
+               " for each definition"),
+        Option("--config", "NAME=VALUE", "Set a value after the `;` of an `op` or `cd`: lr=0.1,hid=64; repeat for"
+               " several", many=True),
+        Option("--load", "FILE", "Put the parameters and state of a checkpoint into the project: it begins with"
+               " them", "array"),
     ),
-)
+)  # fmt: skip

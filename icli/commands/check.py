@@ -285,8 +285,7 @@ COMMAND = Command(
     (
         Option.of_definition("Check this definition of a file alone"),
         JSON,
-        Option(("--target",), "TARGET", "cuda: also run the CUDA on an emulated GPU, and find races",
-               ("c", "cuda")),
+        Option("--target", "TARGET", "cuda: also run the CUDA on an emulated GPU, and find races", ("c", "cuda")),
         SHAPE,
         CONFIG,
     ),

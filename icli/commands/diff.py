@@ -217,19 +217,14 @@ COMMAND = Command(
         Option.of_definition("Compare this definition of both files"),
         SHAPE,
         CONFIG,
-        Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
-        Option(("--to-def",), "NAME", "The definition of B", "definition"),
-        Option(("--to-shape",), "SHAPES", "Shapes of the inputs of B", many=True),
-        Option(("--to-target",), "TARGET", "The machine to compile B for", tuple(MACHINES)),
-        Option(("--unscheduled",), None, "Leave out the schedules that are written in B"),
-        Option(("--schedule",), None, "Compare the schedules alone, as they are written"),
-        Option(
-            ("--emit",),
-            "STAGE",
-            "Compare one stage alone",
-            tuple(dict.fromkeys((*EMITTED, GRADIENTS.stage))),
-            renamed=RENAMED,
-        ),
+        Option("--target", "TARGET", "The machine to compile for", tuple(MACHINES)),
+        Option("--to-def", "NAME", "The definition of B", "definition"),
+        Option("--to-shape", "SHAPES", "Shapes of the inputs of B", many=True),
+        Option("--to-target", "TARGET", "The machine to compile B for", tuple(MACHINES)),
+        Option("--unscheduled", None, "Leave out the schedules that are written in B"),
+        Option("--schedule", None, "Compare the schedules alone, as they are written"),
+        Option("--emit", "STAGE", "Compare one stage alone", tuple(dict.fromkeys((*EMITTED, GRADIENTS.stage))),
+               renamed=RENAMED),
         JSON,
     ),
     "Without B, A is compared with itself under the options of B. The exit status is that of"
@@ -237,4 +232,4 @@ COMMAND = Command(
     "\b\nExamples:\n  i diff old.i new.i\n"
     "  i diff samples/20_schedule.i --unscheduled --emit loops\n"
     "  i diff softmax --shape 8x8 --to-shape 8x4096",
-)
+)  # fmt: skip

@@ -186,41 +186,20 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "TEXT|FILE|CODE|SIGN|WORD|-", "program or code"),),
     (
-        Option.of_definition(
-            "Explain this definition; default: those that no other definition uses"
-        ),
+        Option.of_definition("Explain this definition; default: those that no other definition uses"),
         SHAPE,
         CONFIG,
-        Option(("--target",), "TARGET", "The machine to compile for", tuple(MACHINES)),
-        Option(
-            ("--html",),
-            "FILE",
-            "Write a page for a browser, `-` on standard output: formulas, data flow, loops and code side by side, and"
-            " every stage",
-        ),
-        Option(("--loops",), None, "Print how the program runs: its loops, tiles and vectors"),
-        Option(
-            ("--emit",),
-            "STAGE",
-            "Print one stage of the compiler instead",
-            EMITTED,
-            renamed=RENAMED,
-        ),
-        Option(("--schedule",), None, "Print the schedule, as it can be written in the program"),
-        Option(
-            ("--why",),
-            None,
-            "Print why loops are as they are: the best tiles of each contraction, and their prices",
-        ),
-        Option(
-            ("-v", "--verbose"),
-            None,
-            "Print every step, the loops that run, and how every extent was found",
-        ),
-        Option(("--ascii",), None, "Write formulas without characters beyond ASCII: sum_k, *"),
-        Option(
-            ("--width",), "N", "Columns of the page; default: those of the terminal, 80 in a pipe"
-        ),
+        Option("--target", "TARGET", "The machine to compile for", tuple(MACHINES)),
+        Option("--html", "FILE", "Write a page for a browser, `-` on standard output: formulas, data flow, loops and"
+               " code side by side, and every stage"),
+        Option("--loops", None, "Print how the program runs: its loops, tiles and vectors"),
+        Option("--emit", "STAGE", "Print one stage of the compiler instead", EMITTED, renamed=RENAMED),
+        Option("--schedule", None, "Print the schedule, as it can be written in the program"),
+        Option("--why", None, "Print why loops are as they are: the best tiles of each contraction, and their"
+               " prices"),
+        Option("-v --verbose", None, "Print every step, the loops that run, and how every extent was found"),
+        Option("--ascii", None, "Write formulas without characters beyond ASCII: sum_k, *"),
+        Option("--width", "N", "Columns of the page; default: those of the terminal, 80 in a pipe"),
         JSON,
     ),
     "TEXT is a program, FILE a file of definitions, and `-` standard input.\n\n"
@@ -229,4 +208,4 @@ COMMAND = Command(
     "  i explain '>'      a sign; after -- it is a program\n"
     "  i explain sum      a word of NumPy; `i explain numpy` lists all\n"
     "  i explain E0103    an error; `i explain codes` lists all",
-)
+)  # fmt: skip

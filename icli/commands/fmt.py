@@ -58,7 +58,7 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "FILE|FOLDER|-...", "program", required=True, nargs=-1),),
     (
-        Option(("--check",), None, "Change nothing; exit with status 1 if a file would change"),
-        Option(("--diff",), None, "As --check, and print what would change"),
+        Option("--check", None, "Change nothing; exit with status 1 if a file would change"),
+        Option("--diff", None, "As --check, and print what would change"),
     ),
 )

@@ -91,21 +91,12 @@ COMMAND = Command(
     run,
     (CommandOperand("program", "TEXT|FILE|-", "program"),),
     (
-        Option.of_definition(
-            "Differentiate this definition; default: those that no other definition uses"
-        ),
+        Option.of_definition("Differentiate this definition; default: those that no other definition uses"),
         SHAPE,
-        Option(
-            ("--wrt",),
-            "INPUT",
-            "Differentiate by this input; repeat for several; default: all",
-            many=True,
-        ),
-        Option(
-            ("--values",), None, "Also compute the outputs of the program, before the gradients"
-        ),
-        Option(("--check",), None, "Compare the gradient with finite differences, in float64"),
-        Option(("--emit",), "STAGE", "Print one stage of the compiler instead", EMITTED),
+        Option("--wrt", "INPUT", "Differentiate by this input; repeat for several; default: all", many=True),
+        Option("--values", None, "Also compute the outputs of the program, before the gradients"),
+        Option("--check", None, "Compare the gradient with finite differences, in float64"),
+        Option("--emit", "STAGE", "Print one stage of the compiler instead", EMITTED),
         JSON,
     ),
-)
+)  # fmt: skip

@@ -117,26 +117,16 @@ COMMAND = Command(
         Option.of_definition("Show this definition; default: those that no other definition uses"),
         SHAPE,
         CONFIG,
-        Option(("--target",), "TARGET", "The machine whose kernels are shown", tuple(MACHINES)),
-        Option(
-            ("--emit",),
-            "STAGE",
-            "The program at this stage; default: schedule, which shows kernels; graph of an `op` or"
-            " `cd` without shapes",
-            STAGES,
-        ),
-        Option(
-            ("--format",),
-            "FORM",
-            "The form; default: that of the end of the file's name, else text",
-            FORMATS,
-        ),
-        Option(("-o",), "FILE", "Write a file: .svg, .mmd, .dot, .txt"),
-        Option(("--ascii",), None, "Draw the text without characters beyond ASCII"),
+        Option("--target", "TARGET", "The machine whose kernels are shown", tuple(MACHINES)),
+        Option("--emit", "STAGE", "The program at this stage; default: schedule, which shows kernels; graph of an"
+               " `op` or `cd` without shapes", STAGES),
+        Option("--format", "FORM", "The form; default: that of the end of the file's name, else text", FORMATS),
+        Option("-o", "FILE", "Write a file: .svg, .mmd, .dot, .txt"),
+        Option("--ascii", None, "Draw the text without characters beyond ASCII"),
         JSON,
     ),
     "A dashed box is a value that is never stored: its kernel computes it where it is used.\n\n"
     "\b\nExamples:\n  i graph '(I & +ij~i) >> ij/i~ij'\n"
     "  i graph model.i -o model.svg\n"
     "  i graph net.i --def net --shape 'x=8|3' --format mermaid",
-)
+)  # fmt: skip

@@ -60,7 +60,7 @@ COMMAND = Command(
     "Learn the language in short lessons, whose tasks are checked.",
     run,
     (CommandOperand("lesson", "[NUMBER]", NUMBERS, required=False),),
-    (Option(("--list",), None, "List the lessons, and which are done"),),
+    (Option("--list", None, "List the lessons, and which are done"),),
     "Without a number the lessons go on with the first that is not done. If standard input is a pipe, its lines are"
     " the answers: `i learn 3 < answers`.",
 )

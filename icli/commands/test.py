@@ -159,7 +159,7 @@ COMMAND = Command(
     (
         JSON,
         Option.of_definition("Run this definition of the files"),
-        Option(("--update",), None, "Write results that differ into the files"),
+        Option("--update", None, "Write results that differ into the files"),
         TARGET,
         EMULATE,
     ),

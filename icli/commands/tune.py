@@ -250,10 +250,10 @@ COMMAND = Command(
     (
         Option.of_definition("Tune this definition of a file"),
         SHAPE,
-        Option(("--target",), "TARGET", "The machine to tune for", tuple(MACHINES)),
+        Option("--target", "TARGET", "The machine to tune for", tuple(MACHINES)),
         EMULATE,
-        Option(("--time",), "SECONDS", "How long to search; default: 60"),
-        Option(("--write",), None, "Write the schedule into the file, if it is faster"),
+        Option("--time", "SECONDS", "How long to search; default: 60"),
+        Option("--write", None, "Write the schedule into the file, if it is faster"),
         JSON,
     ),
 )
