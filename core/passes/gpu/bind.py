@@ -7,13 +7,13 @@ Example:
               for k in 0..n_k: acc += ...                      acc += ...
               out[i,j] = acc                                 out[i,j] = acc
 
-What stands one after the other in a kernel becomes several launches (``launches.py``). Nested loops at the top of one
-are a chain. Loops of the chain with independent iterations are mapped to threads,
-even inside a loop that is not: a thread then runs the iterations of that loop in order. Everything else runs in one
-thread for each iteration, and a kernel without an independent loop has one thread. A kernel with loops for blocks or
-threads is mapped to blocks and their threads instead (``blocks.py``), if memory has room for its buffers, whose spaces
-follow from the mapping (``spaces.py``). If a written schedule asks for a mapping that is not possible, it is refused;
-if the mapping only follows from the position of loops, limits of the device are errors, too.
+What stands one after the other in a kernel becomes several launches (``with_launches``). Nested loops at the top are a
+chain. Loops of the chain with independent iterations are mapped to threads, even inside a loop that is not: a thread
+then runs the iterations of that loop in order. Everything else runs in one thread for each iteration, and a kernel
+without an independent loop has one thread. A kernel with loops for blocks or threads is mapped to blocks and their
+threads instead (``blocks.py``), if memory has room for its buffers, whose spaces follow from the mapping
+(``spaces.py``). If a written schedule asks for a mapping that is not possible, it is refused; if the mapping only
+follows from the position of loops, limits of the device are errors, too.
 
 All iterations of split loops are mapped, so a factor that exceeds its dimension adds iterations without work. A split
 loop that would add more than ``MOST_PADDED`` times as many iterations is not mapped.
@@ -21,11 +21,15 @@ loop that would add more than ``MOST_PADDED`` times as many iterations is not ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, chain, pairwise
 from math import prod
 
-from ilang.core.calculus.affine import Within
+from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.diagnostic import Label, ScheduleError
+from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
+from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -39,11 +43,19 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
-from ilang.core.ir.rewriting import chain_of, nested, with_bodies
+from ilang.core.ir.rewriting import (
+    Access,
+    accesses,
+    chain_of,
+    named,
+    nested,
+    with_bodies,
+    with_indices,
+)
+from ilang.core.ir.scalar import Local, scalars_within
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, is_for_blocks, kernel_to_blocks
-from ilang.core.passes.gpu.digits import with_digits
-from ilang.core.passes.gpu.launches import with_launches
+from ilang.core.passes.gpu.numbering import Numbering, renumbered
 from ilang.core.passes.gpu.rows_held import with_rows_held
 from ilang.core.passes.gpu.spaces import Places, placed, with_spaces
 from ilang.core.passes.independence import Independence
@@ -203,3 +215,153 @@ def _of_vectors(program: Program, loop: For, condition: Within) -> Within | None
         return None
     plain = not (rest.sizes or rest.looked)
     return replace(condition, index=rest) if plain and rest.is_multiple(count) else None
+
+
+def with_launches(program: ir.Program) -> ir.Program:
+    """The program with a kernel for each part.
+
+    Example:
+        in:   k0   for i: for j: acc[j] += in0[i,j]      out:  k0_0   for i: for j: acc[j] += in0[i,j]
+                   for j: out[j] = acc[j]                      k0_1   for j: out[j] = acc[j]
+
+    A buffer outside of all loops is in the workspace, which all launches see. A scalar variable is not, so statements
+    from its definition to its last use stay in one launch.
+    """
+    parts = [tuple(_parts(program, kernel)) for kernel in program.kernels]
+    first = [0, *accumulate(map(len, parts))]
+    if first[-1] == len(parts):
+        return program
+    calls = tuple(
+        replace(call, kernel=first[call.kernel] + number)
+        for call in program.launched()
+        for number in range(len(parts[call.kernel]))
+    )
+    return replace(program, kernels=tuple(chain.from_iterable(parts)), calls=calls)
+
+
+def _parts(program: ir.Program, kernel: ir.Kernel) -> Iterator[ir.Kernel]:
+    parts = list(_together(kernel.body))
+    if len(parts) == 1:
+        yield kernel
+        return
+    for number, body in enumerate(parts):
+        written = {s.buffer for s in ir.every(body, ir.Store)}
+        read = [program.buffers[n] for n in sorted(named(body) - written)]
+        partial = [each.name for each in read if each.name.startswith(f"{each.tensor}_parts")]
+        comments = (*kernel.comments, *(f"combines the parts in {name}" for name in partial))
+        yield replace(kernel, name=f"{kernel.name}_{number}", body=body, comments=comments)
+
+
+def _together(body: ir.Block) -> Iterator[ir.Block]:
+    """Runs of statements that no scalar variable of their block leaves."""
+    used = [set(_locals(s)) for s in body]
+    last = {variable: n for n, variables in enumerate(used) for variable in variables}
+    first, end = 0, 0
+    for n, s in enumerate(body):
+        if isinstance(s, ir.Define):
+            end = max(end, last[s.variable])
+        if n >= end:
+            yield body[first : n + 1]
+            first = end = n + 1
+
+
+def _locals(s: ir.Statement) -> Iterator[int]:
+    for inner in ir.statements_within((s,)):
+        if isinstance(inner, (ir.Define, ir.Change, ir.HorizontalReduction)):
+            yield inner.variable
+        if isinstance(inner, (ir.Define, ir.Change, ir.Store)):
+            yield from (
+                part.variable for part in scalars_within(inner.value) if isinstance(part, Local)
+            )
+
+
+Steps = tuple[int, ...]
+"""The distances of the digits of a dimension, outermost first: 128, 4, 1."""
+WHOLE: Steps = (1,)
+"""The distances of a dimension that stays as it is."""
+
+
+def with_digits(program: ir.Program) -> ir.Program:
+    """The program with dimensions split in which each thread has elements of its own.
+
+    Example, where j1 is for the 32 lanes of a warp:
+        in:   memory t f32[1024]                       out:  memory t f32[8,32,4]
+              t[128j+4j1+j2] = ...                           t[j,j1,j2] = ...
+
+    A thread that has elements of its own then keeps them in registers (``spaces.py``), although they are not adjacent.
+    """
+    return renumbered(program, _split)
+
+
+def _split(program: ir.Program, kernel: ir.Kernel, numbering: Numbering) -> ir.Kernel:
+    loops = {loop.variable: loop for loop in ir.every(kernel.body, ir.For)}
+    if not any(loop.role in THREAD_ROLES for loop in loops.values()):
+        return kernel
+    split: dict[BufferId, list[Steps]] = {}
+    for number in dict.fromkeys(buffer for buffer, _ in accesses(kernel.body)):
+        if not program.buffers[number].private:
+            continue
+        indices = [index for buffer, index in accesses(kernel.body) if buffer == number]
+        extents = (program.sizes[size].fixed for size in program.buffers[number].dims)
+        steps = [
+            WHOLE if extent is None else _steps(program, loops, [index[d] for index in indices])
+            for d, extent in enumerate(extents)
+        ]
+        if any(1 < len(each) for each in steps):
+            split[number] = steps
+            numbering.buffers[number] = replace(
+                program.buffers[number], dims=tuple(_dims(program, number, steps, numbering))
+            )
+    return replace(kernel, body=_indexed(kernel.body, split)) if split else kernel
+
+
+def _steps(
+    program: ir.Program, loops: Mapping[VariableId, ir.For], parts: Sequence[Affine]
+) -> Steps:
+    """The digits that all indices of a dimension have, one of them the same loop for threads; one digit where not."""
+    ordered = [sorted(part.steps(), reverse=True) for part in parts]
+    steps = tuple(step for step, _ in ordered[0])
+    plain = all(not (part.offset or part.sizes or part.looked) for part in parts)
+    if len(steps) < 2 or not plain or any(tuple(s for s, _ in o) != steps for o in ordered):
+        return WHOLE
+    if steps[-1] != 1 or any(variable not in loops for o in ordered for _, variable in o):
+        return WHOLE
+    for terms in ordered:
+        inner = [program.sizes[loops[VariableId(v)].size].fixed for _, v in terms[1:]]
+        if any(
+            extent is None or step * extent != outer
+            for extent, (outer, step) in zip(inner, pairwise(steps), strict=True)
+        ):
+            return WHOLE
+    places = [
+        {n for n, (_, v) in enumerate(terms) if loops[VariableId(v)].role in THREAD_ROLES}
+        for terms in ordered
+    ]
+    return steps if set.intersection(*places) else WHOLE
+
+
+def _dims(
+    program: ir.Program, number: BufferId, steps: Sequence[Steps], numbering: Numbering
+) -> Iterator[int]:
+    """The sizes of the dimensions of a buffer, of which each digit is one."""
+    for size, each in zip(program.buffers[number].dims, steps, strict=True):
+        extent = program.sizes[size].fixed
+        if len(each) == 1 or extent is None:  # an open extent has one digit
+            yield size
+            continue
+        yield numbering.size(-(-extent // each[0]))
+        yield from (numbering.size(outer // step) for outer, step in pairwise(each))
+
+
+def _indexed(body: ir.Block, split: Mapping[BufferId, Sequence[Steps]]) -> ir.Block:
+    def index_of(access: Access) -> tuple[Affine, ...]:
+        buffer, index = access
+        if buffer not in split:
+            return index
+        out: list[Affine] = []
+        for part, steps in zip(index, split[buffer], strict=True):
+            digits = [axis_index(variable) for _, variable in sorted(part.steps(), reverse=True)]
+            out += digits if 1 < len(steps) else [part]
+        return tuple(out)
+
+    return with_indices(body, index_of)

@@ -17,7 +17,7 @@ from ilang.core.ir.host import LONG
 from ilang.core.ir.kernel import Call, Program
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.files.module import parse_module
-from ilang.core.passes.gpu.launches import with_launches
+from ilang.core.passes.gpu.bind import with_launches
 from ilang.core.record import replace
 from ilang.core.source import Source
 from tests.property.large import training_step

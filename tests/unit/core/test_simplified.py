@@ -13,9 +13,13 @@ from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.core.transform.building import pruned
-from ilang.core.transform.recomputed import recomputed
 from ilang.core.transform.reverse import gradient
-from ilang.core.transform.simplified import computed_once, constants_in_place, simplified
+from ilang.core.transform.simplified import (
+    computed_once,
+    constants_in_place,
+    recomputed,
+    simplified,
+)
 
 
 def shaped_of(text: str) -> Shaped:
