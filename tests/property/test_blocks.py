@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
-from ilang.codegen.system.files import read_module
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ir.syntax import Einsum, Expression
+from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-from ilang.core.notation.files.module import exports
-from ilang.core.pipeline import explain_shaped, graph_of, infer, lower, module_graph, text_component
-from ilang.core.record import replace
-from tests.golden.test_golden import FOLDER, graph_in, texts
+from ilang.core.pipeline import graph_of, infer, lower, text_component
 from tests.property import schedules
 from tests.property.checking import check
-from tests.property.checking import graph_of as trial_graph
 from tests.property.schedules import RULES, draw, refusal
 from tests.property.test_schedules import PASTES
-from tests.shares import share
-
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
-GOLDEN = texts(FOLDER, FOLDER / "cuda")
-
 
 FEW = 2000
 """Elements of an array that a block each, of 256 threads, is emulated for in a moment."""
@@ -135,21 +121,6 @@ def test_suggested_blocks_are_legal(batch: int) -> None:
     assert pasted >= 2
 
 
-@pytest.mark.parametrize("path", share(GOLDEN, 2), ids=lambda path: path.stem)
-def test_printed_schedules_of_golden_programs_give_the_same_cuda(path: Path) -> None:
-    graph = graph_in(path)
-    same(graph, infer(graph))
-
-
-@pytest.mark.parametrize("path", share(SAMPLES, 1), ids=lambda path: path.stem)
-def test_printed_schedules_of_samples_give_the_same_cuda(path: Path) -> None:
-    module = read_module(str(path))
-    for definition in exports(module):
-        graph = module_graph(module, definition.name)
-        shaped = infer(graph)
-        same(graph, shaped)
-
-
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 def test_schedules_are_right_on_a_gpu() -> None:
     """Random legal ones, many of which name blocks, threads or lanes: every access checked, in any order of threads."""
@@ -160,37 +131,6 @@ def test_schedules_are_right_on_a_gpu() -> None:
     tally = check(legal, "cuda-checked")
     assert not tally.failures, tally.told()
     assert tally.counts["refused_schedules"] == 0
-
-
-def test_printed_schedules_give_the_same_cuda() -> None:
-    for seed in share(range(100), 3):
-        trial = schedules.bare(draw(seed))
-        same(trial_graph(trial, "f"), infer(trial_graph(trial, "f"), trial.dtypes(), trial.ranks()))
-
-
-def same(graph: Graph, shaped: Shaped) -> None:
-    """What is printed for a program, written back, gives the same text."""
-    nodes, page = list(shaped.nodes), explain_shaped(graph, shaped, machine=GPU)
-    if page.execution.definition is not None:
-        again = schedules.defined(page.execution.definition, shaped.name)
-        assert schedules.same_code(shaped, again, GPU)
-        return
-    rows = {row.number: row for row in page.execution.schedule}
-    assigned = [(v, node) for v, node in enumerate(nodes) if isinstance(node, Assignment)]
-    for (value, node), step in zip(assigned, page.steps, strict=True):
-        row = rows.get(step.number)
-        # conversions have no text of their own, operations in einx notation no schedule, parts of an expression no line
-        if (
-            row is not None
-            and "~" in row.text
-            and " of " not in row.text
-            and not row.text.startswith("einx.")
-        ):
-            tree = text_component(f"{row.text} {row.schedule}")
-            assert isinstance(tree, Expression | Einsum)
-            nodes[value] = replace(node, schedule=tree.schedule)
-    again = replace(shaped, nodes=tuple(nodes))
-    assert schedules.same_code(shaped, again, GPU)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
 from ilang.icli.commands.check import USERS_DECIDE
 from ilang.icli.programs import expressed
-from tests.golden.test_golden import FOLDER, graph_in, texts
 from tests.property import schedules
 from tests.property.checking import check
 from tests.property.schedules import RULES, draw, refusal, sorted_out
@@ -127,17 +125,3 @@ def test_schedules_use_the_whole_notation() -> None:
         " 1 ",
     ):
         assert any(mark in text for text in texts), mark
-
-
-def test_printed_schedules_give_the_same_code() -> None:
-    """What ``i explain --schedule`` prints, written back, gives the code it was printed for."""
-    for seed in share(range(150)):
-        shaped = schedules.shaped_of(schedules.bare(draw(seed)))
-        again = schedules.written_back(shaped)
-        assert schedules.same_code(shaped, again), draw(seed).written.text
-
-
-@pytest.mark.parametrize("path", texts(FOLDER), ids=lambda path: path.stem)
-def test_printed_schedules_of_golden_programs_give_the_same_code(path: Path) -> None:
-    shaped = pipeline.infer(graph_in(path))
-    assert schedules.same_code(shaped, schedules.written_back(shaped))

@@ -14,7 +14,7 @@ from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.record import replace
 from ilang.core.schedule.choose.tile import tiling
-from tests.property import native, schedules
+from tests.property import native
 from tests.property.batch import Batch
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
@@ -105,12 +105,6 @@ def test_windows(number: int, mode: str, dtype: str) -> None:
                 inputs, result = _example(case, sizes, dtype)
                 batch.call(shaped, inputs, [np.maximum(result, 0) if ">noyx" in text else result])
     batch.agree(0)
-
-
-@pytest.mark.parametrize("text", CASES)
-def test_printed_schedules_of_windows_give_the_same_code(text: str) -> None:
-    shaped = infer(graph_of(text_component(text), "f"))
-    assert schedules.same_code(shaped, schedules.written_back(shaped))
 
 
 def test_thin_channels_are_no_lanes() -> None:

@@ -32,8 +32,8 @@ CHAINS = (
 
 
 def _programs() -> list[Subject]:
-    """What is replayed of samples and benchmarks, their routines among them, and of random programs."""
-    return subjects("files", "deep_files", "random") + subjects("definitions")[-3:]
+    """What is replayed of samples, benchmarks and golden programs, routines among them, and of random programs."""
+    return subjects("files", "deep_files", "random", "goldens") + subjects("definitions")[-3:]
 
 
 @pytest.mark.parametrize("text", CHAINS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ilang.core import pipeline
 from ilang.core.machine import GPU
 
@@ -13,22 +11,6 @@ def schedule(text: str) -> list[str]:
     graph = pipeline.graph_of(pipeline.text_component(text), "f")
     told = pipeline.explain(graph, machine=GPU)
     return [row.schedule for row in told.execution.schedule]
-
-
-@pytest.mark.parametrize("text", ["ik*kj~ijk >> +ijk~ij", "ij~ji", "(I & >ij~i) >> ij-i~ij"])
-def test_what_is_chosen_gives_the_same_text_when_it_is_written(text: str) -> None:
-    graph = pipeline.graph_of(pipeline.text_component(text), "f")
-    chosen = pipeline.explain(graph, machine=GPU).execution.schedule
-    assert all(row.schedule for row in chosen)
-    again = text
-    for row in chosen:
-        bare = row.text
-        again = again.replace(bare, f"{bare} {row.schedule}")
-    other = pipeline.graph_of(pipeline.text_component(again), "f")
-    first, second = (
-        pipeline.loops_text(pipeline.lower(pipeline.infer(g), GPU)) for g in (graph, other)
-    )
-    assert first == second
 
 
 def test_copies_are_double_buffered_where_blocks_have_room_for_two() -> None:

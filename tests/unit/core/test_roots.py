@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.core.ir.schedule import schedule_text
-from ilang.core.ir.shaped import Assignment
-from ilang.core.pipeline import graph_of, infer, text_component
-from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.shares import one_in
 
 PRODUCT = "ik*kj~ijk >> (>ijk~ij & <ijk~ij)"
@@ -92,14 +88,3 @@ def test_results(text: str, shape: tuple[int, ...]) -> None:
     found, expected = component(*arrays, threads=2), component(*arrays, target="numpy")
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-
-
-def test_printed_choice_gives_the_same_loops() -> None:
-    texts = ["ik*kj~ijk", ">ijk~ij", "<ijk~ij"]
-    scheduled = shaped_to_schedule(infer(graph_of(text_component(PRODUCT), "f")))
-    nests = zip(scheduled.shaped.nodes, scheduled.nests, strict=True)
-    lines = [
-        schedule_text(node, nest) for node, nest in nests if isinstance(node, Assignment) and nest
-    ]
-    one, two, three = (f"{text} {line}" for text, line in zip(texts, lines, strict=True))
-    assert i(f"{one} >> ({two} & {three})").loops() == i(PRODUCT).loops()
