@@ -91,3 +91,11 @@ def test_short_windows_are_rows_where_no_other_axis_is_long() -> None:
     """The gradient of the weights of a convolution with few channels in."""
     nest = last_nest("nc(y+u-1)(x+v-1)*noyx~ocuvnyx >> +ocuvnyx~ocuv", ("c", "u", "v"))
     assert nest == "| o:32,v:8,n:4,y:4,x:32 | c u o v n y x n' y' x' v' o' 0"
+
+
+def test_columns_that_two_reduce_are_summed_along_rows() -> None:
+    """Inside of the loop of their readers each of them would walk memory from row to row."""
+    columns = i("+ij~j >> (^j~j & -j~j)").loops((300, 200))
+    assert columns.index("for i in") < columns.index("for j in")
+    rows = i("+ij~i >> (^i~i & -i~i)").loops((300, 200))
+    assert rows.count("for i in") == 1

@@ -1,4 +1,4 @@
-"""Staged values that are read through affine indices: values, notes, and lanes where windows have few places."""
+"""Staged values that are read through affine indices: intervals, values, notes, and lanes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,43 @@ import pytest
 from ilang import i
 from ilang.core.pipeline import explain, graph_of, text_component
 from tests.shares import one_in
+
+
+def loops(text: str) -> str:
+    return i(text).loops()
+
+
+def test_the_interval_of_a_window() -> None:
+    assert loops("-i~i >> +(i+u:3)~i || i 0 u") == (
+        "memory negative f32[3] private\n"
+        "parallel for i in 0..n_i2\n"
+        "  as out_i(n_i; in0, out) writing out, keeping negative\n"
+        "  shared by time 3·n_i2\n"
+        "  for i2 in 0..min(3, n_i - (i))\n"
+        "    negative[i2] = -in0[i2+i]\n"
+        "  out_acc = 0\n"
+        "  for u in 0..3\n"
+        "    out_acc += f64(negative[u])\n"
+        "  out[i] = f32(out_acc)"
+    )
+
+
+def test_the_interval_of_a_tile() -> None:
+    """16 positions at stride 2, three elements each: 33 elements."""
+    text = loops("-i~i >> >(2i+u:3)~i | i:16 | i 0 i' u")
+    assert "for i2 in 0..min(33, n_i - (32i))" in text
+
+
+def test_padding_is_not_computed() -> None:
+    text = loops("-i~i >> +(i+u:3-1)~i || i 0 u")
+    assert "if 0 <= i+i2-1 < n_i\n      negative[i2] = -in0[i2+i-1]" in text
+
+
+def test_intervals_of_intervals() -> None:
+    """What a tile of the second window needs of the first, and that of the input."""
+    text = loops("-i~i >> +(i+u:3)~i || i 0 u >> +(2i+v:3)~i | i:4 | i 0 i' v")
+    assert "for i2 in 0..min(9, n_iv - (8i))" in text
+    assert "for i3 in 0..min(3, n_i - (8i+i2))" in text
 
 
 def test_a_fixed_index_of_what_is_fused_is_explained() -> None:
