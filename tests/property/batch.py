@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ilang.codegen.device.native import Native
+from ilang.codegen.emulator.runtime import Traffic, emulator
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
@@ -17,6 +19,7 @@ from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from tests.property import emulated, native
+from tests.property.meaning import TYPES
 from tests.property.native import Answer, Call
 from tests.property.tally import Tally
 
@@ -38,6 +41,22 @@ def call_of(number: int, shaped: Shaped, arrays: Sequence[Array]) -> Call:
     return Call(number, free, tuple(arrays), shapes)
 
 
+def traffic_of(
+    loaded: Native, name: str, shaped: Shaped, arrays: Sequence[Array]
+) -> tuple[list[Array], Sequence[Traffic]]:
+    """What a program on the emulator gives, and what each of its lines reads and writes; every access is right."""
+    call = call_of(0, shaped, arrays)
+    kinds = [TYPES[shaped.tensors[value].dtype] for value in shaped.outputs]
+    outputs = [np.zeros(*each) for each in zip(call.outputs, kinds, strict=True)]
+    with emulator().settings(profile=1):
+        emulator().take_profile()
+        sizes = np.array([*call.extents, 0], np.int64)
+        assert loaded.call(f"{name}_host", sizes, *arrays, *outputs) == 0
+        traffic = emulator().take_profile()
+    assert not emulator().take_findings()
+    return outputs, traffic
+
+
 class Batch:
     """Programs, calls of them, and the results of each call."""
 
@@ -54,14 +73,19 @@ class Batch:
         return self.programs[-1]
 
     def call(
-        self, shaped: Shaped, arrays: Sequence[Array], wanted: Sequence[Any] | None = None
+        self,
+        shaped: Shaped,
+        arrays: Sequence[Array],
+        wanted: Sequence[Any] | None = None,
+        *,
+        exact: bool = True,
     ) -> None:
-        """Call the last program; it must give what is wanted, or what the evaluator gives in f64."""
+        """Call the last program; it must give what is wanted, or what the evaluator gives, in f64 or rounded."""
         self.calls.append(call_of(len(self.programs) - 1, shaped, arrays))
         if wanted is None:
             extents = pipeline.fit(shaped, [array.shape for array in arrays])
             with np.errstate(all="ignore"):
-                wanted = evaluate(shaped, arrays, extents, exact=True)
+                wanted = evaluate(shaped, arrays, extents, exact)
         self.wanted.append(wanted)
 
     def answers(self, *, in_all_modes: bool = False) -> Iterator[tuple[str, Answer, Sequence[Any]]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,9 @@ from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-from ilang.core.pipeline import fit, graph_of, infer, lower, text_component
+from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import record
-from ilang.core.reference import evaluate
-from tests.property import emulated
-from tests.property.native import Call
+from tests.property.batch import Batch
 
 SIDES = ((16,), (8,), (4,), (5,), (3,), (8, 2), (4, 4), (2, 4, 4))
 TERMS = ((8,), (16,), (4,), (3,), (2, 4), (4, 8), (3, 5))
@@ -114,31 +111,21 @@ def lowered(contraction: Contraction, name: str) -> tuple[Shaped, Program] | Non
 
 def failures(seeds: Sequence[int]) -> tuple[int, list[str]]:
     """How many contractions were run, and what was wrong with which."""
-    texts: list[str] = []
-    programs: list[Program] = []
-    calls: list[Call] = []
-    wanted: list[Any] = []
+    batch, texts = Batch("cuda-checked"), list[str]()
     for seed in seeds:
         contraction, numbers = draw(seed), np.random.default_rng(seed)
-        made = lowered(contraction, f"c{len(programs)}")
+        made = lowered(contraction, "c")
         if made is None:
             continue
-        shaped, program = made
-        programs.append(program)
+        batch.add(made[0])
         for shapes in contraction.shapes:
-            arrays = tuple(numbers.normal(size=shape).astype(np.float32) for shape in shapes)
-            extents = fit(shaped, shapes)
-            wanted.append(evaluate(shaped, arrays, extents, exact=True))
-            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
-            results = tuple(array.shape for array in wanted[-1])
-            calls.append(Call(len(programs) - 1, tuple(free), arrays, results))
+            batch.call(made[0], [numbers.normal(size=s).astype(np.float32) for s in shapes])
             texts.append(f"seed {seed}, {shapes}: {contraction.text}")
     found = []
-    answers = emulated.run(programs, calls, "cuda-checked")
-    for text, answer, outputs in zip(texts, answers, wanted, strict=True):
+    for text, (_, answer, outputs) in zip(texts, batch.answers(), strict=True):
         if answer.trouble:
             found.append(f"{text}\n{answer.trouble}")
         for got, want in zip(answer.outputs, outputs, strict=True):
             if not np.allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE):
                 found.append(f"{text}\nis wrong by {np.abs(got - want).max()}")
-    return len(programs), found
+    return len(batch.programs), found

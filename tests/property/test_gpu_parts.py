@@ -18,7 +18,6 @@ import pytest
 from bench import gpu_rows
 from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import load
-from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.gpu import ThreadLoop
@@ -39,7 +38,7 @@ from ilang.core.pipeline import (
 from ilang.core.record import replace
 from ilang.core.source import Source
 from tests.property import emulated
-from tests.property.batch import Batch
+from tests.property.batch import Batch, traffic_of
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
 from tests.shares import share
@@ -202,17 +201,6 @@ def test_where_parts_are_counted_at_run_time(text: str, parts: str) -> None:
     assert ("k:p" in row.schedule) is bool(parts)
 
 
-@pytest.mark.parametrize("text", [*AT_RUN_TIME[:4], "+ij~i", ">ijk~ij", "+ij~j"])
-def test_what_is_counted_at_run_time_gives_the_same_text_when_it_is_written(text: str) -> None:
-    graph = graph_of(text_component(text), "f")
-    again = text
-    for row in explain(graph, machine=GPU).execution.schedule:
-        again = again.replace(row.text, f"{row.text} {row.schedule}")
-    assert again != text
-    written = infer(graph_of(text_component(again), "f"))
-    assert loops_text(lower(written, GPU)) == loops_text(lower(infer(graph), GPU))
-
-
 @pytest.mark.parametrize(
     ("name", "tile"),
     [
@@ -274,16 +262,7 @@ def test_memory_is_read_and_written_in_whole_sectors(number: int) -> None:
     shaped = shaped_of(text, shapes)
     source, loaded = measured()
     arrays = [np.ones(shape, np.float32) for shape in shapes]
-    extents = fit(shaped, shapes)
-    dims = [[extents[n] for n in shaped.tensors[v].dims] for v in shaped.outputs]
-    outputs = [np.zeros(each, np.float32) for each in dims]
-    free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
-    with emulator().settings(profile=1):
-        emulator().take_profile()
-        sizes = np.array([*free, 0], np.int64)
-        assert loaded.call(f"m{number}_host", sizes, *arrays, *outputs) == 0
-        traffic = emulator().take_profile()
-    assert not emulator().take_findings()
+    _, traffic = traffic_of(loaded, f"m{number}", shaped, arrays)
     lines = source.splitlines()
     for each in traffic:
         line = lines[each.line - 1].split("=")

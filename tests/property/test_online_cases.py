@@ -9,10 +9,9 @@ import pytest
 
 from ilang.core import pipeline
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.machine import GPU
-from ilang.core.reference import evaluate
-from tests.property import emulated, native
+from tests.property import native
 from tests.property.attention import Array
+from tests.property.batch import Batch
 from tests.property.test_fuzz import needs_compiler
 from tests.property.test_online import difference, is_online, shaped_of
 
@@ -194,18 +193,15 @@ RIGHT: dict[str, tuple[str, tuple[Array, ...]]] = {
 @pytest.fixture(scope="module")
 def answers() -> dict[str, tuple[native.Answer, Array]]:
     """What every case gives when it runs under sanitizers, and what it means."""
-    programs, calls, wanted = [], [], []
-    for number, (text, arrays) in enumerate(RIGHT.values()):
-        shaped = shaped_of(text, f"p{number}")
-        extents = pipeline.fit(shaped, [array.shape for array in arrays])
-        with np.errstate(all="ignore"):
-            want = evaluate(shaped, arrays, extents)[0]
-        programs.append(pipeline.lower(shaped))
-        free = [n for n, size in zip(extents, shaped.sizes, strict=True) if size.is_argument()]
-        calls.append(native.Call(number, tuple(free), arrays, (want.shape,)))
-        wanted.append(want)
-    given = native.run(programs, calls, "sanitized")
-    return dict(zip(RIGHT, zip(given, wanted, strict=True), strict=True))
+    batch = Batch("sanitized")
+    for text, arrays in RIGHT.values():
+        shaped = shaped_of(text)
+        batch.add(shaped)
+        batch.call(shaped, arrays, exact=False)
+    return {
+        name: (answer, want[0])
+        for name, (_, answer, want) in zip(RIGHT, batch.answers(), strict=True)
+    }
 
 
 @needs_compiler
@@ -236,10 +232,10 @@ TURNED = (
 def test_sums_of_threads_are_scaled_in_the_rows_that_a_maximum_is_at(text: str) -> None:
     shaped = shaped_of(text)
     array = normal(4, 12)
-    with np.errstate(all="ignore"):
-        want = evaluate(shaped, [array], [4, 12])[0]
-    call = native.Call(0, (4, 12), (array,), (want.shape,))
-    (answer,) = emulated.run([pipeline.lower(shaped, GPU)], [call], "cuda-checked")
+    batch = Batch("cuda-checked")
+    batch.add(shaped)
+    batch.call(shaped, [array], exact=False)
+    ((_, answer, (want,)),) = batch.answers()
     assert not answer.trouble
     assert not difference(answer.outputs[0], want)
 
@@ -265,7 +261,7 @@ def temporaries(text: str) -> dict[str, tuple[str, ...]]:
 def test_nothing_is_larger_than_a_tile_and_the_running_rows() -> None:
     kept = temporaries(FLASH)
     running = {name: dims for name, dims in kept.items() if name.endswith("_run")}
-    assert running == {"t3_run": ("m",), "t6_run": ("m",), "out_run": ("m", "d2")}
+    assert running == {"maximum_run": ("m",), "sum2_run": ("m",), "out_run": ("m", "d2")}
     tiles = {dims for name, dims in kept.items() if name not in running}
     assert tiles <= {("16", "16"), ("16",)}
 

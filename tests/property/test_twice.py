@@ -13,8 +13,7 @@ import pytest
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, GPU
 from ilang.core.notation.files.module import exports, parse_module
-from ilang.core.pipeline import fit, infer, lower, module_graph
-from ilang.core.reference import evaluate
+from ilang.core.pipeline import infer, lower, module_graph
 from ilang.core.source import Source
 from tests.property.batch import Batch
 from tests.property.test_cuda import SAMPLES, sample
@@ -66,5 +65,5 @@ def test_values(mode: str, known: bool) -> None:
     for path in share(SAMPLES, known) if mode == "cuda-checked" else SAMPLES:
         shaped, arrays = beside_itself(path, known)
         batch.add(shaped)
-        batch.call(shaped, arrays, evaluate(shaped, arrays, fit(shaped, [a.shape for a in arrays])))
+        batch.call(shaped, arrays, exact=False)
     batch.agree(TOLERANCE, 0)
