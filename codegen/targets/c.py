@@ -40,7 +40,7 @@ from ilang.core.ir.scalar import Apply
 from ilang.core.pipeline import host_of
 
 if TYPE_CHECKING:  # what only some programs need is imported where it is used
-    from ilang.codegen.targets.c_cut import Piece
+    from ilang.codegen.targets.c_loops import Piece
     from ilang.codegen.targets.c_session import SessionsText
     from ilang.codegen.targets.c_tile import TileText
     from ilang.core.explain.marks import LineMark
@@ -312,7 +312,7 @@ class _Emission:
         """A loop one iteration after the other, a chunk at a time where it fetches."""
         if loop.prefetch is None:
             return self._divided(loop, ends, functions)
-        from ilang.codegen.targets.c_prefetch import chunk, chunked
+        from ilang.codegen.targets.c_loops import chunk, chunked
 
         spelling = functions.spelling
         within = Ends(ends.start, ends.end)
@@ -327,16 +327,16 @@ class _Emission:
         iterations = self._iterations(loop, ends, functions)
         if not isinstance(loop.version, Apply):
             return iterations
-        from ilang.codegen.targets import c_reciprocal
+        from ilang.codegen.targets import c_loops
 
         spelling = functions.spelling
         whole = ends.start == "0" and not ends.value and ends.end == spelling.size(loop.size)
-        row = c_reciprocal.row(loop, loop.version, spelling) if whole else None
+        row = c_loops.divided_row(loop, loop.version, spelling) if whole else None
         if row is not None:
             return functions.marked(iter([row]), loop, whole=True)
         name = spelling.variable(loop.variable)
         head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name})"
-        lines = c_reciprocal.lines(loop, loop.version, head, spelling)
+        lines = c_loops.divided_lines(loop, loop.version, head, spelling)
         return braced("", (*functions.marked(lines, loop, whole=True), *iterations))
 
     def _iterations(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
@@ -357,9 +357,9 @@ class _Emission:
         if not isinstance(version, ir.If):
             yield from written([(f"for ({first}; {name} < {end}; ++{name})", loop.body)])
             return
-        from ilang.codegen.targets import c_cut
+        from ilang.codegen.targets import c_loops
 
-        lines, pieces = c_cut.pieces(version, end, spelling)
+        lines, pieces = c_loops.pieces(version, end, spelling)
         yield from braced("", (f"{first};", *lines, *written(pieces)))
 
     def _vectorised(self, loop: ir.For, size: str, functions: KernelFunctions) -> Iterator[str]:
@@ -382,7 +382,7 @@ class _Emission:
         if loop.prefetch is None:
             yield from self._blocks_of_lanes(loop, ends, functions)
         else:
-            from ilang.codegen.targets.c_prefetch import chunk, chunked
+            from ilang.codegen.targets.c_loops import chunk, chunked
 
             of_chunk = chunk(loop, loop.prefetch, ends, spelling)
             blocks = self._blocks_of_lanes(loop, of_chunk, functions)

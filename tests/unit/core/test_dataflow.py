@@ -17,9 +17,8 @@ from ilang.core.explain.dataflow import (
     flow_of_schedule,
     flow_of_shaped,
 )
-from ilang.core.explain.dataflow_svg import svg_text
+from ilang.core.explain.dataflow_svg import Layers, svg_text
 from ilang.core.explain.dataflow_text import dot_text, mermaid_text, plain_text
-from ilang.core.explain.layered import Layers
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import CPU, GPU, Machine
 

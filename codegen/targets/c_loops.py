@@ -1,0 +1,180 @@
+"""Loops that are written otherwise than one iteration after the other: in parts, with prefetches, with a reciprocal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ilang.codegen.targets.braces import braced
+from ilang.codegen.targets.c_ends import Ends
+from ilang.codegen.targets.cfamily import C_TYPES, LEFT_SMALL, Spelling
+from ilang.core.calculus.affine import Affine
+from ilang.core.ir.cpu import Prefetch
+from ilang.core.ir.kernel import Define, For, If, Statement, Store
+from ilang.core.ir.scalar import Apply, Load, Scalar
+
+Piece = tuple[str, Sequence[Statement]]
+"""The head of a loop, and what its iterations do."""
+
+
+def pieces(parts: If, end: str, spelling: Spelling) -> tuple[list[str], list[Piece]]:
+    """The statements that say where the middle part of a loop is, at its first iteration; and its parts, in order.
+
+        int64_t x = 0;
+        const int64_t start_x = min_i64(max_i64(x, 1), n_x);
+        const int64_t stop_x = max_i64(start_x, min_i64(n_in0 + 1, n_x));
+        for (; x < start_x; ++x) in0_copy[x] = 0.0f;
+        for (; x < stop_x; ++x) in0_copy[x] = in0[x - 1];
+        for (; x < n_x; ++x) in0_copy[x] = 0.0f;
+
+    A loop that still tests where it reads is marked ``SCALAR``.
+    """
+    (middle,) = parts.body
+    assert isinstance(middle, For)
+    begins, ends = bool(middle.begin.operands), bool(middle.end.operands)
+    name = spelling.variable(middle.variable)
+    start, stop = spelling.bound(middle.begin, name), spelling.bound(middle.end, end)
+    start = f"min_i64({start}, {end})" if begins else start
+    stop = f"max_i64(start_{name}, {stop})" if ends else stop
+    if parts.within:
+        stop = f"({spelling.conditions(parts.within)}) ? {stop} : start_{name}"
+    lines = [f"const int64_t start_{name} = {start};", f"const int64_t stop_{name} = {stop};"]
+    first = "" if parts.otherwise else f"{name} = start_{name}"
+    of_parts: list[Piece] = []
+    if parts.otherwise and begins:
+        of_parts.append((f"for (; {name} < start_{name}; ++{name})", parts.otherwise))
+    of_parts.append((f"for ({first}; {name} < stop_{name}; ++{name})", middle.body))
+    if parts.otherwise and (ends or parts.within):
+        of_parts.append((f"for (; {name} < {end}; ++{name})", parts.otherwise))
+    return lines, of_parts
+
+
+def chunked(
+    loop: For, prefetch: Prefetch, ends: Ends, spelling: Spelling, lines: Iterable[str]
+) -> Iterator[str]:
+    """The chunks of a loop between two ends, each of which fetches its cache lines before the ``lines`` of its loop.
+
+    for (int64_t j_chunk = 0; j_chunk < n_j; j_chunk += 128) {
+        const int64_t j_stop = min_i64(j_chunk + 128, n_j);
+        for (int64_t j = j_chunk; j < j_stop; j += 16) PREFETCH(&out[i * n_j + j + 1024], 1);
+        for (int64_t j = j_chunk; j < j_stop; ++j) ...
+    }
+    """
+    of_chunk = chunk(loop, prefetch, ends, spelling)
+    if of_chunk is ends:
+        yield from (*_fetches(prefetch, spelling.variable(loop.variable), ends, spelling), *lines)
+        return
+    start = of_chunk.start
+    head = f"{start} = {ends.start}; {start} < {ends.end}; {start} += {prefetch.chunk}"
+    fetches = _fetches(prefetch, spelling.variable(loop.variable), of_chunk, spelling)
+    stop = f"const int64_t {of_chunk.end} = min_i64({start} + {prefetch.chunk}, {ends.end});"
+    yield from braced(f"for (int64_t {head})", (stop, *fetches, *lines))
+
+
+def _fetches(prefetch: Prefetch, name: str, ends: Ends, spelling: Spelling) -> Iterator[str]:
+    """The loops over the cache lines of a chunk."""
+    for step, loads in prefetch.lines:
+        head = f"for (int64_t {name} = {ends.start}; {name} < {ends.end}; {name} += {step})"
+        calls = list(_calls(loads, spelling))
+        yield from [f"{head} {calls[0]}"] if len(calls) == 1 else braced(head, calls)
+
+
+def chunk(loop: For, prefetch: Prefetch, ends: Ends, spelling: Spelling) -> Ends:
+    """The ends of a chunk of a loop between two ends: these, where one chunk is known to have all iterations."""
+    known = ends.iterations()
+    if known is not None and known <= prefetch.chunk:
+        return ends
+    name = spelling.variable(loop.variable)
+    return Ends(f"{name}_chunk", f"{name}_stop")
+
+
+def _calls(loads: Sequence[Load], spelling: Spelling) -> Iterator[str]:
+    """The statements that fetch a line of each row."""
+    for load in loads:
+        write = int(spelling.program.memory(load.buffer).role != "input")
+        yield f"PREFETCH(&{spelling.element(load.buffer, load.index)}, {write});"
+
+
+def divided_row(loop: For, division: Apply, spelling: Spelling) -> str | None:
+    """The call that does a whole loop, where it divides a row and stores the quotients in a row; else None."""
+    if len(loop.body) != 1 or not isinstance(store := loop.body[0], Store):
+        return None
+    number, divisor = division.arguments
+    if store.value != division or not isinstance(number, Load):
+        return None
+    rows = (store.buffer, store.index), (number.buffer, number.index)
+    if any(spelling.element_kind(buffer) != C_TYPES["f32"] for buffer, _ in rows):
+        return None
+    if not all(_is_row(index, loop.variable) for _, index in rows):
+        return None
+    out, given = (_start_of_row(buffer, index, loop.variable, spelling) for buffer, index in rows)
+    count = spelling.size(loop.size)
+    return f"divide_row_f32({out}, {given}, {count}, {spelling.expression(divisor)});"
+
+
+def _is_row(index: Sequence[Affine], variable: int) -> bool:
+    """Whether consecutive iterations are at consecutive elements."""
+    if not index or index[-1].coefficient(variable) != 1:
+        return False
+    return not any(variable in part.axes() for part in (*index[:-1], index[-1].without({variable})))
+
+
+def _start_of_row(buffer: int, index: Sequence[Affine], variable: int, spelling: Spelling) -> str:
+    """A pointer to the element of the first iteration."""
+    first = (*index[:-1], index[-1].without({variable}))
+    text = spelling.element(buffer, first)
+    return text.removesuffix("[0]") if text.endswith("[0]") else f"&{text}"
+
+
+def divided_lines(loop: For, division: Apply, head: str, spelling: Spelling) -> Iterator[str]:
+    """The first loop, which has this head; what follows it is the second.
+
+        if (the divisor is in range)
+            for j: out[j] = quotient_f32(t[j], s, 1 / s), and the largest |t[j]| so far
+        if (not, or that was too large)
+            for j: out[j] = t[j] / s
+
+    A row that holds nothing but quotients of a row is computed by a function of the library: divide_row_f32(out, t, n,
+    s). The first loop needs an instruction that multiplies and adds with one rounding; where there is none, only the
+    second is compiled. Both loops give the same bits, but for quotients below the smallest normal number, which may
+    differ in the last one.
+    """
+    number, divisor = (spelling.expression(part) for part in division.arguments)
+    quotient = Quotient(spelling, division, f"quotient_f32({number}, {divisor}, reciprocal)")
+    iteration = (
+        *_divided(loop.body, quotient, spelling),
+        f"const uint32_t size = bits_of_f32({number}) << 1;",
+        "largest = size > largest ? size : largest;",
+    )
+    first_loop = (
+        f"const float reciprocal = 1.0f / {divisor};",
+        "largest = 0;",
+        LEFT_SMALL,
+        *braced(head, iteration),
+    )
+    yield "#ifdef FUSED"
+    yield "uint32_t largest = UINT32_MAX;"
+    yield from braced(f"if (divides_f32({divisor}))", first_loop)
+    yield "if (largest > MOST_DIVIDED)"
+    yield "#endif"
+
+
+def _divided(body: Sequence[Statement], quotient: Quotient, spelling: Spelling) -> Iterator[str]:
+    """The statements of an iteration, in which the quotient is a product; places have their names from ``spelling``."""
+    for s in body:
+        if isinstance(s, Define):
+            yield f"const {C_TYPES[s.dtype]} {spelling.local(s.variable)} = {quotient.value(s.value)};"
+        elif isinstance(s, Store):
+            yield f"{spelling.element(s.buffer, s.index)} = {quotient.value(s.value)};"
+
+
+class Quotient(Spelling):
+    """Scalars of a kernel in which one division has another text."""
+
+    def __init__(self, spelling: Spelling, division: Apply, text: str) -> None:
+        super().__init__(spelling.program, spelling.kernel)
+        self.division = division
+        self.text = text
+
+    def expression(self, scalar: Scalar) -> str:
+        """A scalar as C text."""
+        return self.text if scalar == self.division else super().expression(scalar)
