@@ -36,6 +36,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     from ilang.core.transform.grouped_rows import grouped_rows
     from ilang.core.transform.masked import masked_operands
     from ilang.core.transform.padded import padded_windows
+    from ilang.core.transform.scattered import summed_before
 
     extents = extents_of(shaped, small, machine)
 
@@ -45,6 +46,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
         )  # blocks of a GPU leave out the tiles in which no guard holds
         if is_tiled:
             program = padded_windows(masked_operands(program, extents), extents, machine)
+            program = summed_before(program, extents_of(program, small, machine))
         collapsed = collapsed_axes(program, extents_of(program, small, machine), machine)
         return grouped_rows(collapsed, machine) if is_tiled else collapsed
 

@@ -8,6 +8,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, View
@@ -45,14 +46,38 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
         shared = min(shared, nest.order.index(Loop(lanes.last, 1)))  # all rows of a block at once
     if shared == 0 and producer.axes and producer.target:
         return None, None
+    is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
+    if not is_part and not any(nest.factors):
+        shared = _priced_depth(analysis, read.value, producer, taken(nest, pairs, order), shared)
     outer = replace(nest, order=nest.order[:shared])
     places = known.shared_places(value, pairs, outer.order)
     around = None if packed is None else packed.inside(back)
-    is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
     factors, loops = taken(outer, pairs, order)
     if not is_part:
         factors, loops = loops_inside(analysis, read.value, (factors, loops), shared)
     return shared, Staged(read.value, factors, loops, places, around, is_part)
+
+
+def _priced_depth(
+    analysis: Analysis, value: int, node: Assignment, loops: Loops, shared: int
+) -> int:
+    """The number of shared loops in which windows are reduced: all, or one less where a row of results takes less.
+
+    A row is stored, and read again.
+    """
+    reads = reads_of(node, analysis.accesses[value])
+    is_window = any(1 < len(part.axes()) for index in reads for part in index)
+    if shared < 2 or not node.reduced_axes() or node.base is not None or not is_window:
+        return shared
+    axes, machine = [loop.axis for loop in loops[1]], analysis.machine
+    core = machine.core
+    if core is None:
+        return shared
+    given = node, analysis.extents, axes, reads, machine
+    inside, row = (priced_loops(*given, depth)[0][1].cycles() for depth in (shared, shared - 1))
+    results = prod(analysis.extents.usual(node.sizes[axis]) for axis in node.output_axes())
+    again = results * (core.stored + 1 / core.loads) / machine.vector_lanes("f32")
+    return shared - 1 if row + again < inside else shared
 
 
 def loops_inside(analysis: Analysis, value: int, loops: Loops, shared: int) -> Loops:
