@@ -104,7 +104,7 @@ def tilings(
 
 
 def crossed(shaped: Shaped, inlining: Inlining, tiles: Tilings) -> set[int]:
-    """The values of pointwise work beside a tile that lanes of the tile read across, not along memory."""
+    """The values beside a tile that its lanes read across, not along memory: a copy of what is stored is transposed."""
     values = set[int]()
     pairs = zip(shaped.nodes, tiles.tiles, strict=True)
     walks = [(n, {tile.lanes}) for n, tile in pairs if tile and isinstance(n, Assignment)]
@@ -112,12 +112,12 @@ def crossed(shaped: Shaped, inlining: Inlining, tiles: Tilings) -> set[int]:
         node, lanes = walks.pop()
         for read in node.reads:
             producer = shaped.nodes[read.value]
-            if not isinstance(producer, Assignment) or inlining.sole[read.value] is None:
+            if not isinstance(producer, Assignment):
                 continue
             if inlining.inlined[read.value]:
                 axes = mapping(producer, read)
                 walks.append((producer, {axis for axis in axes if axes[axis] in lanes}))
-            elif producer.acc is None and lanes & variables_of(read.index[:-1]):
+            elif lanes & variables_of(read.index[:-1]):
                 values.add(read.value)
     return values
 

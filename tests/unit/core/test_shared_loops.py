@@ -1,5 +1,7 @@
 """Loops that reductions share with what reads them, and those that they do not."""
 
+import re
+
 from ilang import i
 
 
@@ -8,3 +10,18 @@ def test_sums_of_windows_are_a_row_in_registers_before_their_reader() -> None:
     loops = i("+b(t+u:15)~bt >> bt*bt~bt").loops((8, 1069), (8, 1055))
     assert "sum_tile[" in loops
     assert "registers" in loops.splitlines()[0]
+
+
+LINEAR = """attention(q[b,n,d], k[b,n,d], v[b,n,d]) = {
+  z = (bnd*bd~bnd >> +bnd~bn)(q, (+bnd~bd)(k))
+  (bne/bn~bne)((bnd*bde~bnde >> +bnde~bne)(q, (bnd*bne~bnde >> +bnde~bde)(k, v)), z)
+}"""
+
+
+def test_what_lanes_read_across_is_stored_for_several_readers_too() -> None:
+    """Inside of a shared loop no copy of it was transposed, and the products of a gradient had no vectors."""
+    loops = i(LINEAR).grad().loops((16, 120, 24), (16, 120, 24), (16, 120, 24))
+    tiles = re.findall(r"(\w+) f32\[\d+,\d+\] registers", loops)
+    assert 5 <= len(tiles)
+    for name in tiles:
+        assert re.search(rf"tile {name} = 0[^\n]*\n +in vectors", loops), name
