@@ -8,7 +8,10 @@ printed with their seeds; programs of index expressions are kept in ``tests/prop
 Beside the notations there are ``tensors`` (functions and routines, run beside what their text means), ``bodies``
 (definitions over names, compared with their wiring), ``texts`` (all of these printed as CUDA, which nothing compiles),
 and programs with schedules, which are refused by a rule or right: ``schedules``, ``contractions`` (for a GPU, whose
-blocks share copies, most of them double-buffered) and ``attention`` (whose reductions may run).
+blocks share copies, most of them double-buffered) and ``attention`` (whose reductions may run). Gradients of what
+guards, choices and indices leave out are ``left out``, those of sorts and look-ups, differentiated twice, ``pickings``;
+``groups`` exchanges operands whose groups give one extent twice, ``orders`` solves sets of constraints over rows in
+several orders.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+import numpy as np  # noqa: E402 - as those below, after the line above
+
 from ilang import ToolError  # noqa: E402 - found through the line above
 from ilang.core.machine import CPU  # noqa: E402
 from tests import shares  # noqa: E402
@@ -37,9 +42,13 @@ from tests.property import (  # noqa: E402
     contractions,
     cuda_texts,
     emulated,
+    groups,
+    left_out,
     mixed_checking,
     native,
     notation_checking,
+    orders,
+    pickings,
     schedules,
     selections,
     spec_checking,
@@ -83,14 +92,15 @@ def drawn(seed: int, mode: str) -> trial.Trial:
     return trial.draw(seed, mode in native.OPTIMISED)
 
 
-def work_selections(seeds: range, mode: str) -> Tally:
-    """Check the gradients of one batch of functions that choose; every tenth is compiled."""
+def work_each(check: Callable[[int, str], object], seeds: range, mode: str) -> Tally:
+    """Check programs one by one; every tenth is compiled."""
     tally = Tally()
     for seed in seeds:
         compiled = "cuda-emulated" if mode in emulated.MODES else "c"
         target = compiled if seed % COMPILED_EVERY == 0 else "numpy"
-        with tally.noting(seed, [f"on {target}"]):
-            tally.count(runs=1, elements=selections.checked(seed, target))
+        with tally.noting(seed, [f"on {target}"]), np.errstate(all="ignore"):
+            check(seed, target)
+            tally.count(runs=1)
     return tally
 
 
@@ -140,11 +150,11 @@ NOTATIONS: dict[str, Callable[[range, str], Tally]] = {
     "index": work,
     "einsum, extended": spec_checking.check,
     "mixed": mixed_checking.check,
-    "gradients of choices": work_selections,
+    "gradients of choices": partial(work_each, selections.checked),
     **{name: partial(notation_checking.check, name) for name in notation_checking.NOTATIONS},
 }
 """By what programs are drawn from: what checks a batch of them in a mode."""
-DRAWN = {
+DRAWN: dict[str, Callable[[range, str], Tally]] = {
     **NOTATIONS,
     "tensors": work_tensors,
     "bodies": lambda seeds, _: body_checking.check(seeds),
@@ -152,6 +162,10 @@ DRAWN = {
     "schedules": work_schedules,
     "contractions": work_contractions,
     "attention": work_attention,
+    "left out": partial(work_each, left_out.checked),
+    "pickings": partial(work_each, pickings.checked),
+    "groups": partial(work_each, lambda seed, _: groups.checked(seed)),
+    "orders": partial(work_each, lambda seed, _: orders.checked(seed)),
 }
 AT_ONCE = ("contractions", "tensors")
 """What takes as long to compile on the emulator, or in any mode, as programs in CUDA do."""

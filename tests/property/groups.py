@@ -2,24 +2,16 @@
 
 Each of two operands has one or two dimensions, each a group such as ``2i+u:3``, or ``2*i<+u`` in an einsum of a tensor
 function, of a few shared axes. Both orders of the operands give the same array, or are refused.
-
-``python tests/property/groups.py --programs 2000`` draws some.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ilang import Error, i
 from ilang.codegen.components.library import library
@@ -103,23 +95,3 @@ def checked(seed: int) -> bool:
     assert (one is None) is (other is None), says
     assert one is None or other is None or np.array_equal(one, other), says
     return one is not None
-
-
-def main() -> None:
-    """Check programs from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    meant = failed = 0
-    for seed in range(options.seed, options.seed + options.programs):
-        try:
-            meant += checked(seed)
-        except AssertionError as failure:
-            failed += 1
-            print(f"{failure}\n", flush=True)
-    print(f"{options.programs} programs, {meant} with a meaning, {failed} failures")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,22 +2,14 @@
 
 An element that is left out changes no result, so the gradient of everything else is the same whatever it is, and what
 flows back to it is exactly 0: also where the functions between are infinite there, or not numbers.
-
-``python tests/property/left_out.py --programs 2000`` draws more of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ilang import elementwise, i
 from ilang.codegen.components.library import library
@@ -126,23 +118,3 @@ def _trained(routine: str, x: Any, target: str) -> Any:
 def _same(plain: Any, back: Any, left_out: Any) -> None:
     np.testing.assert_array_equal(back[left_out], 0)
     np.testing.assert_array_equal(back[~left_out], plain[~left_out])
-
-
-def main() -> None:
-    """Check programs from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--target", default="c")
-    options = parser.parse_args()
-    for seed in range(options.seed, options.seed + options.programs):
-        try:
-            with np.errstate(all="ignore"):
-                checked(seed, options.target)
-        except AssertionError as failure:
-            print(f"{seed}: {drawn(seed)}\n{failure}")
-    print(f"{options.programs} programs")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,25 +2,17 @@
 
 So a gradient is the transpose of what NumPy moves, the gradient of a gradient moves again, and behind a square both
 are compared with differences.
-
-``python tests/property/pickings.py --programs 500 --target c`` draws some.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ilang import einx, i
 from ilang.core.record import record
@@ -119,24 +111,3 @@ class Trial:
 
     def _close(self, found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(found, wanted, 1e-4, 1e-5, err_msg=self.says)
-
-
-def main() -> None:
-    """Check programs from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--target", default="numpy")
-    options = parser.parse_args()
-    failed = 0
-    for seed in range(options.seed, options.seed + options.programs):
-        try:
-            checked(seed, options.target)
-        except Exception as failure:
-            failed += 1
-            print(f"{seed}: {failure}\n", flush=True)
-    print(f"{options.programs} programs, {failed} failures")
-
-
-if __name__ == "__main__":
-    main()

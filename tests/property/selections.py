@@ -3,24 +3,16 @@
 A function is a list of operations, each of earlier values: choices, maxima, minima, guards, and functions that are
 infinite somewhere. Dual numbers give its derivatives, and so does a way back that selects before it multiplies. Where
 that is finite, so must the gradient and the directional derivative of the program be, in each notation, and the same.
-
-``python tests/property/selections.py --programs 2000`` draws some.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ilang import elementwise
 from ilang.codegen.components.library import library
@@ -382,24 +374,3 @@ def checked(seed: int, target: str) -> int:
 
 def _same(want: Any, got: Any, tells: Array, says: str) -> None:
     np.testing.assert_allclose(got[tells], want[tells], 1e-6, 1e-9, err_msg=says)
-
-
-def main() -> None:
-    """Check functions from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--target", default="numpy")
-    options = parser.parse_args()
-    compared = failed = 0
-    for seed in range(options.seed, options.seed + options.programs):
-        try:
-            compared += checked(seed, options.target)
-        except Exception as failure:
-            failed += 1
-            print(f"{seed}: {failure}\n", flush=True)
-    print(f"{options.programs} programs, {compared} derivatives, {failed} failures")
-
-
-if __name__ == "__main__":
-    main()
