@@ -10,8 +10,8 @@ import pytest
 
 from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.targets import mathlib
-from ilang.core.diagnostic import ToolError
 from tests.property import accuracy, native
+from tests.property.test_fuzz import needs_compiler
 
 STEP, ROUNDS = 8191, 60
 """A prime, so that all bits of the floats change."""
@@ -24,16 +24,6 @@ WAYS = {
     "unfused": accuracy.UNFUSED,
     "contracted": (*accuracy.UNFUSED, "-ffp-contract=fast"),
 }
-
-
-def _has_compiler() -> bool:
-    try:
-        return bool(find_compiler())
-    except ToolError:
-        return False
-
-
-needs_compiler = pytest.mark.skipif(not _has_compiler(), reason="needs a C compiler")
 
 
 def test_every_function_promises_an_error() -> None:

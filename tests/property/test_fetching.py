@@ -5,19 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ilang.codegen.targets.c import emit
-from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.pipeline import graph_of, infer, text_component
 from tests.property import native
 from tests.property.batch import Batch
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
 
 ROWS = ((0, 5), (3, 0), (1, 1), (1, 127), (2, 128), (3, 129), (5, 1000), (2, 1025), (4, 2500))
-
-
-def text_of(program: str, shapes: list[tuple[int, ...]] | None = None) -> str:
-    """The C of a program of f32 arrays."""
-    return emit(lower(infer(graph_of(text_component(program), "f"), shapes=shapes)))
 
 
 @needs_compiler
@@ -42,19 +36,3 @@ def test_every_extent(mode: str, dtype: str) -> None:
             right = x + x if count == 2 else x / x.max(1, keepdims=True, initial=0)
             batch.call(shaped, [x] * count, [right])
     batch.agree(0)
-
-
-def test_what_is_fetched() -> None:
-    """What is stored and what is read beside it, a page further on."""
-    text = text_of("ij+j~ij")
-    assert "PREFETCH(&out[i * n_j + j + 1024], 1);" in text
-    assert "PREFETCH(&in0[i * n_j + j + 1024], 0);" in text
-    assert "PREFETCH(&in1" not in text
-
-
-def test_what_is_not() -> None:
-    """Short rows, temporaries, what takes longer than memory, and what loops in lanes fetch before."""
-    assert "FETCH" not in text_of("ij+j~ij", [(9, 1000), (1000,)])
-    assert "FETCH" not in text_of("^i~i")
-    softmax = text_of("(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij")
-    assert softmax.count("PREFETCH(&out") == 1

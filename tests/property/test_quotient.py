@@ -11,8 +11,8 @@ import pytest
 from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.library import header, linked
-from ilang.core.diagnostic import ToolError
 from tests.property import accuracy
+from tests.property.test_fuzz import needs_compiler
 
 CHECK = r"""
 #include <math.h>
@@ -76,14 +76,7 @@ int main(void)
 """
 
 
-def _has_compiler() -> bool:
-    try:
-        return bool(find_compiler())
-    except ToolError:
-        return False
-
-
-@pytest.mark.skipif(not _has_compiler(), reason="needs a C compiler")
+@needs_compiler
 @pytest.mark.parametrize("flags", [accuracy.FAST, (*accuracy.STANDARD, "-O1")])
 def test_quotients_are_quotients(tmp_path: Path, flags: tuple[str, ...]) -> None:
     definitions = "\n".join(linked(CHECK, header(mathlib.HEADER)))

@@ -7,27 +7,15 @@ import pytest
 
 from ilang import load
 from ilang.core.explain.kernel import loops_text
-from ilang.core.ir.schedule import schedule_text
-from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.pipeline import graph_of, infer, lower, text_component
-from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from tests.unit.core.test_choose import nests_of
 
 ROWS = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 
 
 def schedules(text: str) -> list[str]:
     """The chosen schedule of each assignment of a program."""
-    return chosen_of(infer(graph_of(text_component(text), "program")))
-
-
-def chosen_of(shaped: Shaped) -> list[str]:
-    """The same, of a typed graph."""
-    found = shaped_to_schedule(shaped)
-    return [
-        schedule_text(node, nest)
-        for node, nest in zip(shaped.nodes, found.nests, strict=True)
-        if isinstance(node, Assignment) and nest is not None
-    ]
+    return nests_of(infer(graph_of(text_component(text), "program")))
 
 
 def kernels(text: str) -> int:
@@ -83,6 +71,6 @@ def test_products_alone_are_no_work_on_rows(tmp_path: Path) -> None:
       for p in params(loss) { p =- p.grad }
     }""")
     solved = load(path).session("step", shapes={"x": "80|96"})._solved
-    chosen = [text for text in chosen_of(solved.shaped()) if re.search(r"b0:\d+,o0:\d+", text)]
+    chosen = [text for text in nests_of(solved.shaped()) if re.search(r"b0:\d+,o0:\d+", text)]
     assert len(chosen) == 7
     assert all(outermost(text).startswith("o0 b0 ") for text in chosen)
