@@ -261,7 +261,7 @@ class Command(click.Command):
             from ilang.icli.refusals import too_many_operands
 
             most = sum(isinstance(each, CommandOperand) for each in self.params)
-            raise too_many_operands(self.name or "", most, _unmarked(ctx.args[0]))
+            raise too_many_operands(self.name or "", most, [*map(_unmarked, ctx.args)])
         return ctx.args
 
     def invoke(self, ctx: click.Context) -> int:

@@ -15,7 +15,8 @@ from ilang.core.dtype import DTYPES
 from ilang.core.ir.scalar import minus
 from ilang.core.record import record
 from ilang.core.source import Source, Span
-from ilang.icli.filled import is_filled, range_of
+from ilang.icli.filled import filled_shape, is_filled, range_of
+from ilang.icli.shapes import parse_shape
 
 Number = bool | int | float
 
@@ -67,6 +68,19 @@ def is_array(text: str) -> bool:
         or looks_literal(rest)
         or is_filled(rest)
     )
+
+
+def spelled_shape(text: str) -> tuple[int, ...] | None:
+    """The shape of an array that a text spells; None for one in a file.
+
+    Raises: CommandError E0810, DataError E0720 to E0722 (it is spelled wrong).
+    """
+    rest = split_dtype(text)[1]
+    if rest.startswith("rand:"):
+        return parse_shape(rest[len("rand:") :])
+    if is_filled(rest):
+        return filled_shape(rest)
+    return parse_literal(rest).shape if looks_literal(rest) else None
 
 
 def parse_literal(text: str, name: str = "<array>") -> ArrayLiteral:

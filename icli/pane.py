@@ -158,19 +158,12 @@ def _described(session: ReplSession, graph: Graph, words: list[str] | None) -> l
 
 def _shape(session: ReplSession, word: str) -> tuple[int, ...] | None:
     """The shape of an array that a word names or spells; None for one in a file."""
-    from ilang.icli.filled import filled_shape, is_filled
-    from ilang.icli.literal import looks_literal, parse_literal, split_dtype
-    from ilang.icli.shapes import parse_shape
+    from ilang.icli.literal import spelled_shape
 
     if word in session.arrays:
         shape: tuple[int, ...] = session.arrays[word].shape
         return shape
-    rest = split_dtype(word)[1]
-    if rest.startswith("rand:"):
-        return parse_shape(rest[len("rand:") :])
-    if is_filled(rest):
-        return filled_shape(rest)
-    return parse_literal(rest).shape if looks_literal(rest) else None
+    return spelled_shape(word)
 
 
 def _mistake(session: ReplSession, code: str, whole: str, error: Error) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ilang.core.diagnostic import CommandError
+from ilang.core.diagnostic import CommandError, Error
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.commands import COMMANDS, command_of
 
@@ -26,22 +26,51 @@ EXAMPLES = {
 """Operands by which the help on a command without any shows what it takes."""
 
 
+INSTEAD = {
+    "version": "`i --version`",
+    "demo tutorial start begin lesson lessons intro": "`i learn` teaches the language in short lessons",
+    "shell console interactive python": "`i repl`",
+    "compile make emit": "`i build model.i` writes a project in C, `i explain --emit c '+ij~i'` shows the C",
+    "fit": "`i train model.i --data x=x.npy,t=t.npy`",
+    "lint validate verify": "`i check model.i`",
+    "format": "`i fmt model.i`",
+    "bench benchmark time profile": "`i tune` times schedules; `:time f x` in `i repl` times a program",
+    "exec eval execute": "`i run '+ij~i' '[[1, 2], [3, 4]]'`",
+    "show print doc docs man examples list functions": "`i explain sum` explains a name, `i explain '+'` a sign",
+    "ide editor": "`i lsp` is a language server",
+    "install update upgrade": "`pip install` installs `i`, `i doctor` looks at what it needs",
+}
+"""Commands of other tools, and what there is."""
+
+
 def unknown_command(word: str, names: Sequence[str], before: str = "") -> CommandError:
     """The error for a token that is no command where one is expected, at the start or after ``before``."""
     begun = [name for name in names if len(word) > 1 and name.startswith(word)]
     guess = nearest(word, tuple(names)) or (begun[0] if len(begun) == 1 else None)
-    if guess:
+    instead = next((says for words, says in INSTEAD.items() if word in words.split()), "")
+    if instead and not before:
+        hint = instead
+    elif guess:
         hint = f"did you mean `i {before}{guess}`?"
     elif re.fullmatch(r"[Ee]\d{4}", word):
         hint = f"did you mean `i explain {word.upper()}`?"
-    elif "~" in word:
-        hint = "say what to do with the program: i explain '...', i run '...' or i check '...'"
+    elif not before and _is_program(word):
+        hint = (
+            f"say what to do with it: i explain '{word}', i run '{word}' ARRAY or i check '{word}'"
+        )
     elif word.startswith("-") and word != "-":
         listed = did_you_mean(word, ("--help", "--version"), "`i --help` lists what it has")
         return CommandError("E0802", f"i has no option {word}", help=listed)
     else:
         hint = f"the commands are {', '.join(names)}"
     return CommandError("E0801", f"there is no command {word or '(empty)'}", help=hint)
+
+
+def _is_program(word: str) -> bool:
+    """Whether a word is a program, or the name of one."""
+    from ilang.core.notation.files.libraries import defined_in
+
+    return "~" in word or "(" in word or word.endswith(".i") or word in defined_in()
 
 
 ELSEWHERE = {
@@ -74,11 +103,7 @@ def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandErro
 
 def _commands_with(option: str) -> list[str]:
     """The commands that have an option."""
-    return [
-        command
-        for command in COMMANDS
-        if any(option in each.opts for each in command_of(command).params)
-    ]
+    return [command for command in COMMANDS if option in _options(command)]
 
 
 def no_choice(
@@ -98,19 +123,38 @@ def too_few(command: str, operands: str) -> CommandError:
     return CommandError("E0805", message, help=f"i {command} {EXAMPLES.get(command, operands)}")
 
 
-def too_many_operands(command: str, most: int, first: str) -> CommandError:
-    """The error for more operands than a command takes, of which ``first`` is the first."""
+def too_many_operands(command: str, most: int, others: Sequence[str]) -> CommandError:
+    """The error for operands beyond those that a command takes."""
     help_line = "quote a program that holds blanks or signs: 'ik*kj~ijk >> +ijk~ij'"
     if command == "train":
         help_line = "--data names an array for each input: --data x=x.npy,t=t.npy"
-    if not most:
+    elif not most:
         help_line = f"i {command}"
+    shapes = [_shape(other) for other in others] if "--shape" in _options(command) else [None]
+    if None not in shapes:
+        help_line = f"its arrays are given by their shapes: --shape {','.join(map(str, shapes))}"
     times = ("no operand", "one operand")[most] if most < 2 else f"{most} operands"
     return CommandError(
         "E0806",
-        f"i {command} takes {times}, and {first} is one too many",
+        f"i {command} takes {times}, and {others[0]} is one too many",
         help=help_line,
     )
+
+
+def _options(command: str) -> list[str]:
+    """The options of a command."""
+    return [option for each in command_of(command).params for option in each.opts]
+
+
+def _shape(word: str) -> str | None:
+    """The shape of an array that a word spells, as options take it; None where it spells none."""
+    from ilang.icli.literal import spelled_shape
+
+    try:
+        shape = spelled_shape(word)
+    except Error:
+        return None
+    return None if shape is None else "x".join(map(str, shape)) or "."
 
 
 def too_many(option: str, token: str) -> CommandError:

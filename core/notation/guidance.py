@@ -159,6 +159,7 @@ MOVES = {
         for name in ("sort", "argsort", "flip")
     },
     "roll": 'it is written `einx.roll("... [c]", shift=(1,))`, along the last axis',
+    "help": "`i COMMAND --help` and `i explain WORD` in a terminal, `:help` in `i repl`",
     "load": "a file stands where an array does: `x = x.npy` in `i repl`, `i run PROGRAM x.npy`",
     "topk": 'it is written `einx.sort("... [c]")`, ascending; the largest along j is `>ij~i`, its place `>@ij~i`',
     **dict.fromkeys(
