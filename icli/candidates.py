@@ -78,6 +78,7 @@ def head_of(text: str) -> str:
 def completions(session: ReplSession, word: str, before: str = "") -> list[str]:
     """The completions of a word, in a text that may have bound names ``before`` it."""
     from ilang.icli.colon import COMMANDS
+    from ilang.icli.filled import ARRAYS
     from ilang.icli.highlight import values
 
     if word.startswith(":"):
@@ -86,5 +87,10 @@ def completions(session: ReplSession, word: str, before: str = "") -> list[str]:
     known = list(candidates(line, BEGINS_FUNCTION.match(before.lstrip()) is not None))
     words = [each.word for each in known]
     if any(each.kind == "type" for each in known):  # where any name may stand
-        words = [*sorted({*session.names(), *values(before)}), *words, "rand:"]
+        words = [
+            *sorted({*session.names(), *values(before)}),
+            *words,
+            "rand:",
+            *(f"{name}(" for name in ARRAYS),
+        ]
     return [each for each in dict.fromkeys(words) if each.startswith(word)]

@@ -189,7 +189,9 @@ def _mistake(session: ReplSession, code: str, whole: str, error: Error) -> list[
 
 def _lacks(session: ReplSession, code: str, whole: str, error: Error) -> list[str] | None:
     """The lines on a text that more typing may mend; None for one that is wrong whatever follows."""
-    if error.span is None or error.code in NEVER:
+    if error.span is None:
+        return [error.help] if error.help and whole != code.strip() else None
+    if error.code in NEVER:
         return None
     blanks = code[len(code.rstrip()) :]
     code = code.strip()
