@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FAMILIES = ("E01", "E02", "E04", "E072")
 """Errors that a line may give only because it is in another spelling."""
+LONGEST = 1000
+"""Code points of a line that is looked at."""
 
 STATEMENTS = {
     "import using": "nothing is imported: names such as `softmax` and arrays such as `zeros(2,3)` are there",
@@ -41,7 +43,7 @@ STATEMENTS = {
 STATEMENT = re.compile(rf"\s*({'|'.join(STATEMENTS).replace(' ', '|')})\b[ :](?!.*~)")
 ELEMENT = re.compile(r"\s*[A-Za-z_]\w*\s*\[[^\]]*\]\s*[-+*/]?=(?![=>~])")
 """An assignment to elements of an array."""
-PROSE = re.compile(r"(?:[A-Za-z]+[\s,.!?']*){2,}")
+PROSE = re.compile(r"[A-Za-z]+(?:[\s,.!?']+[A-Za-z]+)+[\s,.!?']*")
 """Words without a sign."""
 NO_PROSE = "a line is a program, an array, or a command: `:help` lists what can be typed"
 UPDATE = re.compile(r".*\.grad\b.*|.*\bbackprop\(.*|.*\bbackward\(.*")
@@ -54,7 +56,7 @@ MOST_NAMES = 8
 
 def advised(session: ReplSession, line: str, error: Error) -> Error:
     """The error to show for a line without comments that gave ``error``."""
-    if not error.code.startswith(FAMILIES):
+    if not error.code.startswith(FAMILIES) or LONGEST < len(line):
         return error
     for rule in (
         _as_function,

@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 MODULES = r"(?:(?:np|numpy|jnp|torch|tf)\.(?:random\.)?)?"
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-CALL = re.compile(rf"{MODULES}([a-z]\w*)\s*\(((?:\s|{NUMBER}|[,()\[\]])*)\)")
+CALL = re.compile(rf"{MODULES}([a-z]\w*)\s*\(([-+.,eE\d\s()\[\]]*)\)")
 RANGE = re.compile(rf"({NUMBER}):({NUMBER})(?::({NUMBER}))?")
 """A range as MATLAB, Julia and slices write it."""
 
@@ -61,7 +61,7 @@ MAKERS = {
     "identity": "eye", "range": "arange", "iota": "arange", "empty": "zeros", "random": "rand", "randn": "rand",
 }  # fmt: skip
 """Functions that make an array, by their names here and elsewhere."""
-SPACED = re.compile(rf"([a-z]\w*)(?:\s+((?:{NUMBER}[\s,x]*)+)|:((?:\d+[,x]*)+))?")
+SPACED = re.compile(r"([a-z]\w*)(?:[\s:]([-+.,eEx\d\s]*))?")
 """A call without its parentheses: ``zeros 3 4``, ``zeros:3x4``, ``rand``."""
 
 
@@ -88,18 +88,22 @@ def _read(text: str) -> tuple[str, Shape, list[Number]]:
     """The function that a text calls, the shape that it gives, and its numbers."""
     called = CALL.fullmatch(text)
     assert called is not None
-    name = called[1]
-    numbers = [number_of(each) for each in re.findall(NUMBER, called[2])]
-    usage, shape, _ = ARRAYS[name]
+    usage, shape, _ = ARRAYS[called[1]]
+    words = [word.strip() for word in re.sub(r"[()\[\]]", "", called[2]).split(",")]
     try:
-        return name, shape(*numbers), numbers
+        is_closed = all(text.count(a) == text.count(b) for a, b in ("()", "[]"))
+        given = words[: -1 if words[-1] == "" else None] if is_closed else []
+        numbers = [number_of(word) for word in given]
+        return called[1], shape(*numbers), numbers
     except (ValueError, IndexError, OverflowError):
         message = f"{text} is not an array"
         raise DataError("E0720", message, help=f"it is written {usage}") from None
 
 
 def number_of(text: str) -> Number:
-    """The number that a text spells."""
+    """The number that a text spells. Raises: ValueError (it spells none)."""
+    if not re.fullmatch(NUMBER, text):
+        raise ValueError
     return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
 
 
@@ -108,7 +112,7 @@ def call_of(text: str) -> str | None:
     match = SPACED.fullmatch(text)
     if match is None or match[1] not in MAKERS:
         return None
-    numbers = re.findall(NUMBER, match[2] or match[3] or "")
+    numbers = re.findall(NUMBER, match[2] or "")
     name = MAKERS[match[1]]
     return f"{name}({', '.join(numbers)})" if numbers else ARRAYS[name][0].partition(")")[0] + ")"
 

@@ -19,6 +19,7 @@ from ilang.icli.session import ReplSession
         ("bool:torch.ones(2)", "bool", [True, True]),
         ("full(2, 3, 0.5)", "f32", np.full((2, 3), 0.5)),
         ("full([2], -7)", "f32", [-7, -7]),
+        ("ones((2,))", "f32", [1, 1]),
         ("eye(2, 3)", "f32", np.eye(2, 3)),
         ("i64:eye(2)", "i64", np.eye(2)),
         ("i32:arange(3)", "i32", [0, 1, 2]),
@@ -42,6 +43,10 @@ def test_values(text: str, dtype: str, values: Any) -> None:
     [
         ("zeros(-1)", "E0720", "zeros(2, 3)"),
         ("zeros()", "E0720", "zeros(2, 3)"),
+        ("zeros(2 3)", "E0720", "zeros(2, 3)"),
+        ("zeros((2, 3)", "E0720", "zeros(2, 3)"),
+        ("arange(1.2.3)", "E0720", "arange(10)"),
+        ("arange(1, , 3)", "E0720", "arange(10)"),
         ("zeros(2.5)", "E0720", "zeros(2, 3)"),
         ("eye(1, 2, 3)", "E0720", "eye(3)"),
         ("linspace(0, 1)", "E0720", "linspace(0, 1, 5)"),

@@ -103,7 +103,8 @@ LINES = (
     "ik*kj~ijk >> +ijk~ij x x", "y = (I & +ij~i) >> ij/i~ij", "f(x[m,n]) = +ij~i >> (I | 3) >> i/.~i",
     'op net(x) = tanh("w" * x + "b" 2)', "cd step(x, t) { loss = x + t; p =- 0.1 *. p.grad }",
     'einsum("ij,jk->ik") x x', 'einx.mean("a [b]", b=3) x', "y, z = (+ij~i & >ij~i) x", "x = [[1,2],[3,4]]",
-    'elementwise("f: x -> sin(x)") x', "+ij~i | j:4 | ij'j x", "y = softmax(sums(x))", "y = x.npy", "y = zeros(2, 3)", "+i~. linspace(0, 1, 5)",
+    'elementwise("f: x -> sin(x)") x', "+ij~i | j:4 | ij'j x", "y = softmax(sums(x))", "y = x.npy",
+    "y = zeros(2, 3)", "+i~. linspace(0, 1, 5)",
 )  # fmt: skip
 
 
