@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, DataError, Error, ModuleError, ShapeError
+from ilang.core.notation.index.lookahead import CALLED
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
 from ilang.icli.array_functions import MismatchError
 from ilang.icli.arrays import arrays_of, not_an_array
+from ilang.icli.calls import defined_name
 from ilang.icli.filled import call_of, range_of
 from ilang.icli.foreign import UnknownNameError, spelled, value_names
 from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
@@ -43,6 +45,8 @@ STATEMENTS = {
 STATEMENT = re.compile(rf"\s*({'|'.join(STATEMENTS).replace(' ', '|')})\b[ :](?!.*~)")
 ELEMENT = re.compile(r"\s*[A-Za-z_]\w*\s*\[[^\]]*\]\s*[-+*/]?=(?![=>~])")
 """An assignment to elements of an array."""
+WIRED = re.compile(r"^(?:\s*(?:>>|<<|&|\|))+\s*|(?:>>|<<|&|\|)\s*(?=>>|<<|&|\||$)")
+"""Signs between components that are left where an array stood beside them."""
 PROSE = re.compile(r"[A-Za-z]+(?:[\s,.!?']+[A-Za-z]+)+[\s,.!?']*")
 """Words without a sign."""
 NO_PROSE = "a line is a program, an array, or a command: `:help` lists what can be typed"
@@ -56,9 +60,11 @@ MOST_NAMES = 8
 
 def advised(session: ReplSession, line: str, error: Error) -> Error:
     """The error to show for a line without comments that gave ``error``."""
-    if not error.code.startswith(FAMILIES) or LONGEST < len(line):
+    in_function = defined_name(line) is not None
+    if in_function or not error.code.startswith(FAMILIES) or LONGEST < len(line):
         return error
     for rule in (
+        _moved,
         _as_function,
         _as_assignment,
         _in_another_language,
@@ -74,6 +80,37 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
     if error.code == "E0105" and PROSE.fullmatch(line.strip()):
         return type(error)(error.code, error.message, error.span, NO_PROSE, error.labels)
     return _renamed(error)
+
+
+def _moved(session: ReplSession, line: str, error: Error) -> Error | None:
+    """The error for arrays that stand elsewhere than after their program: ``+ij~i x >> ^i~i``, ``+ij~i(x)``, ``x;``."""
+    binding, value = _value(line)
+    called = CALLED.fullmatch(value.strip())
+    words = (
+        split_words(value)
+        if called is None
+        else [called[1], *re.split(r"[\s,]+", called[2].strip("() "))]
+    )
+    words = [word for each in words if (word := each.strip(";,"))]
+    arrays = [word for word in words if session.is_array(word)]
+    program = WIRED.sub("", " ".join(word for word in words if not session.is_array(word)))
+    written = " ".join((program, *arrays)).strip()
+    if not arrays or error.code not in ("E0102", "E0109", "E0401") or written == value.strip():
+        return None
+    try:
+        given = bool(program) and session.read(written)[1]
+    except Error:
+        return None
+    if not given and (program or binding):
+        return None
+    if error.code == "E0401" and error.span is not None and error.span.text() in arrays:
+        unwired = array_in_program(error.span)
+        unwired.help = f"write `{binding}{written}`"
+        return unwired
+    message = (
+        f"`{value.strip()}` is a program with its arrays, which stand after it without other signs"
+    )
+    return CommandError("E0821", message, help=f"write `{binding}{written}`")
 
 
 def _as_array(_session: ReplSession, line: str, _error: Error) -> DataError | None:

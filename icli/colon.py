@@ -234,9 +234,11 @@ def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Expla
         compiled, seen = session.calls.session(call, given), session.calls.seen(call, given)
         page = call.function.explain(seen.shapes, call.config).program
         return lambda: compiled(*given), page
-    subject, words = session.read(text) if text else (None, None)
+    alone = not text or text in session.calls.heads
+    subject, words = (None, None) if alone else session.read(text)
     if subject is None or words is None:
-        raise CommandError("E0819", ":time needs a program and its arrays", help=":time +ij~i x")
+        help_line = f":time {text or '+ij~i'} x"
+        raise CommandError("E0819", ":time needs a program and its arrays", help=help_line)
     arrays, component = session.values(subject.written_dtypes(), words), subject.component()
     page = explain(subject.graph, tuple(array.shape for array in arrays))
     return lambda: component(*arrays, threads="auto"), page

@@ -20,6 +20,7 @@ SIGNS = (
     (r"(?<![\^|])\^(?!\^)", "**"),
     ("[×·∙⋅]", "*"),
     ("÷", "/"),
+    (r"\s*;\s*(?=-?\d+\s*\)\s*$)", ", "),
     (r"\b(?:collect|list|vec|asarray|jnp\.array)\(([^()]*(?:\([^()]*\))?)\)", r"\1"),
     (r"[⍳ι]" + OPERAND, r"arange(\1)"),  # noqa: RUF001
     (r"⍉" + OPERAND, r"\1.T"),
@@ -56,7 +57,7 @@ COMMANDS = (
     (r"(?:np|numpy)\.save\(\s*['\"]?([\w./]+)['\"]?\s*,\s*(\w+)\s*\)", r":save \1 \2"),
     (r"(?:\w+\.)*(?:timeit|benchmark)\((.*)\)", r":time \1"),
     (r"(?:\w+\.)*(?:grad|gradient|diff)\(\s*(\w+)\s*\)", r":grad \1"),
-    (r"(?:\w+\.)*(?:exit|quit|sys\.exit)\(\w*\)|bye|:?wq?", ":quit"),
+    (r"(?:\w+\.)*(?:exit|quit|sys\.exit)\(\w*\)|bye", ":quit"),
 )
 """Calls of other languages that commands of the REPL do."""
 

@@ -93,6 +93,7 @@ WORDS_INSTEAD = {
     "is": "`equal` is written `=`",
     "if": "a choice by element is `where(test, a, b)`",
     "for": "what is done again and again is `repeat(x; n in 3) { ... }`",
+    "return": "a block of an `op` ends with its value: `{ y = x + 1; y }`; a `cd` returns",
     "lambda": "a tensor function is a definition: `op f(x) = ...`",
 }
 """The same for words."""

@@ -92,6 +92,8 @@ def test_a_matrix_is_drawn_as_a_heat_map(session: ReplSession) -> None:
         (":drop smus", "nothing is named smus", "did you mean :drop sums?"),
         (":whoos", "there is no command :whoos", "did you mean :whos?"),
         (":frob", "there is no command :frob", "there are :explain, :loops,"),
+        (":time", ":time needs a program and its arrays", ":time +ij~i x"),
+        (":time sums", ":time needs a program and its arrays", ":time sums x"),
         (":tune", "there is no command :tune", "`i tune PROGRAM"),
     ],
 )
