@@ -138,29 +138,6 @@ def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
             assert statistics.median(errors) < (1 / 3 if architecture == "sm_90" else 1 / 2)
 
 
-def comment_of(text: str) -> str:
-    """The comment above the first kernel of a program."""
-    lines = cuda.emit(program(text)).splitlines()
-    end = next(n for n, line in enumerate(lines) if "__global__" in line)
-    start = max(n for n in range(end) if lines[n] == "/*")
-    return "\n".join(lines[start:end])
-
-
-def test_a_kernel_says_its_grid_block_and_memory() -> None:
-    product = comment_of("ik*kj~ijk >> +ijk~ij")
-    assert (
-        " * grid       a block for each of n_i_128 * n_j_64 * n_k_128_parts: i, j, b\n" in product
-    )
-    assert " * block      256 threads\n" in product
-    assert " * shared     41,984 bytes: in0_copy[2112], in1_copy[1024]," in product
-    assert " * registers  of each thread: out_acc[32], out_part[32], out_run[32]," in product
-    assert " * occupancy  1 block at a time on a multiprocessor of an H100, limited by" in product
-    assert "grid       a thread for each 4 of n_i: i\n" in comment_of("i+i~i")
-    assert "grid       a thread alone\n * block      1 thread\n" in comment_of("0.5")
-    rows = comment_of("(I & >ij~i) >> ij-i~ij >> ^ij~ij")
-    assert " * shared     32 bytes: values of warps that are combined\n" in rows
-
-
 def test_vectors_of_shared_rows_are_counted_not_divided() -> None:
     """A quotient of a sum stays in a register of its own: 31 of them in a product."""
     texts = [cuda.emit_source(exported(path), "all") for path in SAMPLES if "mat" in path.stem]
@@ -299,15 +276,6 @@ def test_no_factor_is_1_and_no_condition_is_known(name: str) -> None:
     (each,) = exported(ROOT / "samples" / f"{name}.i")
     told = [line for line in cuda.emit(each).splitlines() if NEEDLESS.search(line)]
     assert not told, "\n".join(told)
-
-
-def test_what_counts_is_called_what_it_counts() -> None:
-    text = cuda.emit(program("(I & >ij~i) >> ij-i~ij"))
-    assert "for (Index j = threadIdx.x; j < n_j; j += 256)" in text
-    assert "for (Index j = 4 * threadIdx.x; j < n_j; j += 1024)" in text
-    assert "partials[threadIdx.x / 32] = maximum_acc;" in text
-    assert "lane" not in text
-    assert "lane" not in cuda.emit(program("ik*kj~ijk >> +ijk~ij"))
 
 
 def test_headers_are_plain_c() -> None:

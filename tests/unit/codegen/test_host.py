@@ -15,7 +15,6 @@ from ilang.core import pipeline
 from ilang.core.check import host as check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
-from ilang.core.explain.host import host_text
 from ilang.core.ir.host import Host, Look, Step
 from ilang.core.ir.kernel import Program, Statement, Store, map_statements
 from ilang.core.ir.shaped import Derivation, Reach
@@ -167,23 +166,6 @@ def test_an_array_that_is_read_and_written() -> None:
     assert np.array_equal(array, -np.arange(100, dtype=np.float32))
 
 
-def test_temporaries_have_places_and_launches_take_them() -> None:
-    host = host_of(TWO_KERNELS)
-    names = [host.program.buffers[n].name for n in host.temporaries]
-    assert names
-    assert len(host.launches()) == len(host.program.kernels) > 1
-    assert set(host.temporaries) <= {n for launch in host.launches() for n in launch.buffers}
-    text = host_text(host)
-    assert text.startswith("arguments\n  input   in0  f32[i,j]\n  output  out  f32[i,j]\n")
-    assert "\nworkspace of 64-byte lines\n" in text
-
-
-def test_scratch_is_divided_where_threads_have_parts() -> None:
-    (launch,) = host_of("ik*kj~ijk >> +ijk~ij").launches()
-    assert launch.scratch
-    assert launch.divided
-
-
 def broken(host: Host, invariant: str) -> None:
     with pytest.raises(Error) as caught:
         check.verify(host)
@@ -214,9 +196,3 @@ def test_every_invariant_is_checked() -> None:
     broken(replace(host, operations=(early, first, *rest)), "looked at has been written")
     twice_told = (first, early, early, *rest)
     broken(replace(host, operations=twice_told), "a mark is that of one look")
-
-
-def test_kernels_with_and_without_scratch_are_listed_together() -> None:
-    text = host_text(host_of("(+ij~j & I) >> j+ij~ij"))
-    assert "scratch of each thread" in text
-    assert "writes out" in text.splitlines()[-1]

@@ -162,24 +162,6 @@ def test_results_are_those_of_one_thread(what: str, dtype: str, tmp_path: Path) 
     assert (np.abs(results[0] - exact) <= bound).all()
 
 
-def emitted(text: str) -> str:
-    return c.emit(lower(infer(graph_of(text_component(text), "f"))))
-
-
-def test_the_first_tile_fills_what_runs_along_the_lanes() -> None:
-    product = emitted("ik*kj~ijk >> +ijk~ij")
-    assert "const int late_in1_copy = il_HAS_VECTORS && team < 2 && 64 * j + 63 < n_j;" in product
-    assert "late_in1_copy && i == 0" in product
-    assert "late_" not in emitted("ik*jk~ijk >> +ijk~ij")  # the copy is a transposed one
-
-
-def test_a_whole_tile_is_stored_where_it_belongs() -> None:
-    assert "stored_out_tile ? &out[(6 * i) * n_j + 64 * j] : out_tile" in emitted(
-        "ik*kj~ijk >> +ijk~ij"
-    )
-    assert "stored_" not in emitted("ik*kj~ijk >> +ijk~ij >> >ij~ij")  # something is still to do
-
-
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [
