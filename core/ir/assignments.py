@@ -133,11 +133,16 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
 
 def fixed_values(shaped: Shaped) -> set[int]:
     """The values whose dimensions stay: of which views are, which others update or look up."""
-    fixed = set[int]()
-    for node in shaped.nodes:
-        if isinstance(node, View):
-            fixed.add(shaped.owner(node.value))
-        elif isinstance(node, Assignment):
-            fixed |= {each.source for each in node.lookups()}
-            fixed |= set() if node.base is None else {node.base}
-    return fixed
+    return viewed_values(shaped) | updated_values(shaped)
+
+
+def viewed_values(shaped: Shaped) -> set[int]:
+    """The values of which views are."""
+    return {shaped.owner(node.value) for node in shaped.nodes if isinstance(node, View)}
+
+
+def updated_values(shaped: Shaped) -> set[int]:
+    """The values that others update or look up."""
+    assignments = [node for node in shaped.nodes if isinstance(node, Assignment)]
+    bases = {int(node.base) for node in assignments if node.base is not None}
+    return bases | {each.source for node in assignments for each in node.lookups()}

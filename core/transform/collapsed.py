@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.calculus.extent import number, product
-from ilang.core.ir.assignments import fixed_values, sources
+from ilang.core.ir.assignments import fixed_values, sources, updated_values, viewed_values
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Position, scalars_within
@@ -121,7 +121,7 @@ class _Pairs:
         self.machine = machine
         self.computed = {v for v, n in shaped.numbered() if isinstance(n, Assignment)}
         self.pairs = {v: set(self._alike(self.shaped.assignment(v))) for v in sorted(self.computed)}
-        whole = fixed_values(shaped)
+        whole = updated_values(shaped)
         self.held = {
             (value, dim)
             for value in self.computed - whole
@@ -201,6 +201,7 @@ class _AxisCollapse:
         self.of_sizes: dict[tuple[int, ...], int] = {}
         self.views: dict[tuple[ValueId, Groups, tuple[int, ...]], ValueId] = {}
         self.stored: dict[ValueId, ValueId] = {}
+        self.arrays = viewed_values(shaped) | {*shaped.outputs}
         assignments = [(v, n) for v, n in shaped.numbered() if isinstance(n, Assignment)]
         read = {value for _, node in assignments for value in node.values()}
         self.whole = fixed_values(shaped) | {
@@ -341,7 +342,7 @@ class _AxisCollapse:
             else changed.sizes[axis]
             for index, group in zip(changed.target, groups, strict=True)
         )
-        if value not in self.shaped.outputs:
+        if value not in self.arrays:
             self.new.tensors[value] = replace(tensor, dims=dims, order=())
             return
         self.stored[value] = self.new.add(changed, value, dims, "flat")

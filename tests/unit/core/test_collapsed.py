@@ -178,3 +178,17 @@ def test_arrays_have_no_dimension_of_one_element_where_nothing_is_collapsed() ->
     shaped = shaped_to_collapsed(pipeline.infer(graph, shapes=[(886, 602, 1)]), CPU)
     (node,) = (node for node in shaped.nodes if isinstance(node, Assignment))
     assert [len(read.index) for read in node.reads] == [2]
+
+
+def test_a_result_that_is_a_view_has_collapsed_axes_too() -> None:
+    """Rows and columns of images are one axis in all of a norm of groups of channels, whose result has them apart."""
+    text = """norm(x[n,c,h,w]) = {
+      y = einx.subtract("n (g k) h w, n g -> n (g k) h w", g=8)(x, einx.mean("n (g [k]) [h w] -> n g", g=8)(x))
+      z = (nchw*nchw~nchw >> einx.sum("n (g [k]) [h w] -> n g", g=8))(y, y)
+      einx.divide("n (g k) h w, n g -> n (g k) h w", g=8)(y, z)
+    }"""
+    shaped = shaped_to_collapsed(i(text).program.shaped(((3, 16, 5, 7),), None), CPU)
+    assert not any({"h", "w"} & {*each.split()} for each in axes_of(shaped)), axes_of(shaped)
+    x = np.random.default_rng(0).standard_normal((3, 16, 5, 7))
+    np.testing.assert_allclose(i(text)(x), i(text)(x, target="numpy"), rtol=1e-12, atol=1e-12)
+    assert i(text).grad()(x, x)[0].shape == x.shape[1:]
