@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ilang.core.notation.guidance import POINTWISE, PROGRAMS, REDUCTIONS, TYPES
 from ilang.core.record import record
@@ -37,7 +37,7 @@ JOINED = {"concatenate": 0, "concat": 0, "cat": 0, "vstack": 0, "vcat": 0, "hsta
 """Functions that put one array behind another, and the axis along which they do."""
 WRITTEN_OUT = ("outer", "trace", "diag", "diagonal", "bmm", "inner", "vdot", "tril", "triu")
 """Functions of whole arrays that the help of the language writes out for the same ranks."""
-FORM = re.compile(r"[(+*<>@-]*([a-z]+)(?:[^\w~]+([a-z]+))?~")
+FORM = re.compile(r"[(+*<>@-]*([a-z]+)(?:\[[^]]*\])?(?:[^\w~]+([a-z]+))?~")
 """The beginning of a program: the axes of its inputs."""
 
 
@@ -104,6 +104,24 @@ def looked_up(array: Array, places: Array, axis: int) -> Step:
     return f"{new or '.'}@{axes}~{out}", array.shape[:at] + places.shape + array.shape[at + 1 :]
 
 
+def permuted(array: Array, order: Sequence[int]) -> Step:
+    """The axes in another order."""
+    axes, places = axes_of(array), [_place(array, axis) for axis in order]
+    if sorted(places) != [*range(len(axes))]:
+        raise NoSpellingError
+    return f"{axes}~{''.join(axes[n] for n in places)}", tuple(array.shape[n] for n in places)
+
+
+def exchanged(array: Array, order: Sequence[int]) -> Step:
+    """The axes with two exchanged, or all of them in another order."""
+    if len(order) != 2:
+        return permuted(array, order)
+    one, other = (_place(array, axis) for axis in order)
+    places = [*range(len(array.shape))]
+    places[one], places[other] = other, one
+    return permuted(array, places)
+
+
 def reshaped(array: Array, sizes: Sequence[int]) -> Step:
     """The elements in the same order, in another shape; one size may be -1, and without any it is a vector."""
     shape, count = [*sizes] or [-1], math.prod(array.shape)
@@ -118,6 +136,14 @@ def reshaped(array: Array, sizes: Sequence[int]) -> Step:
         known = ", ".join(f"{c}={n}" for c, n in zip(new.split(), shape, strict=True))
         program += f' >> einx.id("({new}) -> {new}", {known})'
     return program, tuple(shape)
+
+
+SHAPED: dict[str, Callable[[Array, Sequence[int]], Step]] = {
+    **dict.fromkeys(("reshape", "view", "flatten", "ravel"), reshaped),
+    **dict.fromkeys(("transpose", "swapaxes"), exchanged),
+    "permute": permuted,
+}
+"""Functions of an array and of numbers that are sizes or axes."""
 
 
 def combined(name: str, operands: Sequence[Array], axis: int | None) -> Step:

@@ -16,6 +16,7 @@ from ilang.icli.array_functions import (
     ALONG,
     JOINED,
     PLACES,
+    SHAPED,
     SPREAD,
     Array,
     MismatchError,
@@ -26,7 +27,6 @@ from ilang.icli.array_functions import (
     combined,
     looked_up,
     multiplied,
-    reshaped,
     unaligned,
     without_product,
 )
@@ -65,6 +65,11 @@ BINARY = {
     if op.binary is not None and PRIMITIVES[op.binary].notation.numpy
 }
 PRODUCTS = ("dot", "matmul")
+ALIASES = {
+    "mul": "multiply", "div": "divide", "sub": "subtract", "pow": "power", "mm": "matmul", "sorted": "sort",
+    "reversed": "flip", "permute_dims": "permute",
+}  # fmt: skip
+"""Functions by shorter names, or those of Python."""
 SHOWN = (
     "print",
     "show",
@@ -72,15 +77,10 @@ SHOWN = (
     "array",
     "asarray",
     "tensor",
-    "len",
-    "shape",
-    "size",
-    "type",
-    "typeof",
-    *("cpu", "cuda", "numpy", "detach", "clone", "copy", "item", "tolist", "contiguous", "squeeze"),
+    *("cpu", "cuda", "numpy", "detach", "clone", "copy", "item", "tolist", "contiguous"),
 )
-MEMBERS = ("shape", "dtype", "ndim", "size")
-"""Members of arrays that a line with its name shows."""
+MEMBERS = ("shape", "dtype", "ndim", "size", "len", "type", "typeof")
+"""Members and functions of arrays that a line with its name shows."""
 MODULES = ("np", "numpy", "torch", "math", "jnp")
 """Names that are no arrays in an expression of Python."""
 CONSTANTS = {
@@ -118,6 +118,8 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
         return None
     if isinstance(tree, ast.Attribute) and tree.attr in MEMBERS:
         tree = ast.Call(ast.Name("show"), [tree.value], [])
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in MEMBERS:
+        tree = ast.Call(ast.Name("show"), tree.args, [])
     if not isinstance(tree, ast.Call | ast.ListComp) and names and not arrays.keys() & set(names):
         return None  # letters of an index expression, more likely
     reading = _NamedSteps(arrays)
@@ -308,6 +310,15 @@ class _NamedSteps:
         """Numbers and ranges in the place of axes: one expression for each."""
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         rank = len(array.shape)
+        values = [part.value for part in parts if isinstance(part, ast.Constant)]
+        if None in values:
+            hint = "an axis that repeats is a letter that an input lacks: `ij*i~ij D x`"
+            raise MismatchError(
+                "an array needs no axis of size 1 to meet another one", hint, "E0821"
+            )
+        if ... in values:
+            dots = next(n for n, part in enumerate(parts) if ast.unparse(part) == "...")
+            parts = [*parts[:dots], *([ast.Slice()] * (rank - len(parts) + 1)), *parts[dots + 1 :]]
         if isinstance(parts[-1], ast.Name) and all(map(_is_whole, parts[:-1])):
             places = self.array(parts[-1])
             return self.step(*looked_up(array, places, len(parts) - 1), places, array)
@@ -343,6 +354,7 @@ class _NamedSteps:
     def call(self, node: ast.Call) -> Array:
         """A function of NumPy, by its own name, as a method, or after a module."""
         name, arguments = _called(node, self.arrays)
+        name = ALIASES.get(name, name)
         axis = self.axis(name, node, arguments)
         if name == "load":
             return _file(node)
@@ -357,9 +369,12 @@ class _NamedSteps:
         if name in SPREAD or name in PLACES:
             whole = self.array(_first(arguments))
             return self.step(*along(name, whole, axis), whole)
-        if name in ("reshape", "view", "flatten", "ravel"):
+        if name in ("len", "size") and len(arguments) == 1:
+            shape = self.array(arguments[0]).shape or (1,)
+            return Array(str(math.prod(shape) if name == "size" else shape[0]), ())
+        if name in SHAPED and (len(arguments) > 1 or name in ("flatten", "ravel")):
             whole = self.array(_first(arguments))
-            return self.step(*reshaped(whole, _numbers(arguments[1:])), whole)
+            return self.step(*SHAPED[name](whole, _numbers(arguments[1:])), whole)
         first = arguments[0] if arguments else None
         if name in ("astype", "to", "type") and len(arguments) == 2:
             name, arguments = ast.unparse(arguments[1]).rpartition(".")[2].strip("'"), arguments[:1]
@@ -369,7 +384,7 @@ class _NamedSteps:
         if len(parts) > 1 or name not in (*UNARY, *SHOWN, "sqrt", "transpose"):
             operands = [self.array(each) for each in parts]
             return self.step(*combined(name, operands, axis), *operands)
-        return self.applied(name, arguments[0])
+        return self.applied(name, _first(arguments))
 
     def axis(self, name: str, node: ast.Call, arguments: list[ast.expr]) -> int | None:
         """The axis that a call names, which leaves its arguments; Julia counts ``dims`` from 1."""

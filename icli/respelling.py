@@ -56,7 +56,7 @@ COMMANDS = (
     (r"(?:\w+\.)*(?:plot|imshow|hist|heatmap|show_image)\(\s*(\w+)\s*\)", r":plot \1"),
     (r"(?:np|numpy)\.save\(\s*['\"]?([\w./]+)['\"]?\s*,\s*(\w+)\s*\)", r":save \1 \2"),
     (r"(?:\w+\.)*(?:timeit|benchmark)\((.*)\)", r":time \1"),
-    (r"(?:\w+\.)*(?:grad|gradient|diff)\(\s*(\w+)\s*\)", r":grad \1"),
+    (r"(?:\w+\.)*(?:grad|gradient)\(\s*(\w+)\s*\)", r":grad \1"),
     (r"(?:\w+\.)*(?:exit|quit|sys\.exit)\(\w*\)|bye", ":quit"),
 )
 """Calls of other languages that commands of the REPL do."""

@@ -158,6 +158,12 @@ MOVES = {
         name: f'it is written `einx.{name}("... [c]")`, along the last axis'
         for name in ("sort", "argsort", "flip")
     },
+    **dict.fromkeys(
+        ("unsqueeze", "expand_dims", "newaxis"),
+        "an axis that repeats is a letter that an input lacks: `ij*i~ij`",
+    ),
+    **dict.fromkeys(("seed", "manual_seed"), "the numbers of `rand:2x3` are the same every time"),
+    "tile": 'it is written `einx.id("a -> (n a)", n=2)`',
     "roll": 'it is written `einx.roll("... [c]", shift=(1,))`, along the last axis',
     "help": "`i COMMAND --help` and `i explain WORD` in a terminal, `:help` in `i repl`",
     "load": "a file stands where an array does: `x = x.npy` in `i repl`, `i run PROGRAM x.npy`",

@@ -100,6 +100,14 @@ def typed(session: ReplSession, line: str) -> Any:
         ("1_000", 1000),
         ("rand 2", [0.883311, 0.431528]),
         ("zeros:2", [0, 0]),
+        ("sum(x) / len(x)", X.mean()),
+        ("x.sum() / x.size", X.mean()),
+        ("sorted(x)", X),
+        ("D.mul(2)", D * 2),
+        ("D.permute(1, 0)", D.T),
+        ("np.swapaxes(D, 0, 1)", D.T),
+        ("D[..., 0]", D[..., 0]),
+        ("np.tril(D[:, :2])", np.tril(D[:, :2])),
         ("print(v)", V),
         ("len(v)", V),
         ("v.tolist()", V),
@@ -146,7 +154,7 @@ def test_what_is_said_does_the_same(line: str, expected: Any, session: ReplSessi
         ("sum(D, 1, keepdims=True)", "E0821", "no axis of size 1", "`(I & +ij~i) >> ij-i~ij`"),
         ("zeros", "E0720", "zeros is not an array", "write `zeros(2, 3)`"),
         ("hello there", "E0105", "expected", "`:help` lists what can be typed"),
-        ("tile(x, 2)", "E0401", "no definition named `tile`", "`:help` lists what can be typed"),
+        ("rank(x)", "E0401", "no definition named `rank`", "`:help` lists what can be typed"),
         ("load x.npy", "E0821", "a call", "write `:load x.npy`"),
         ("-i~i x >> ^i~i", "E0821", "stand after it", "write `-i~i >> ^i~i x`"),
         ("-i~i(x)", "E0821", "stand after it", "write `-i~i x`"),
@@ -158,6 +166,8 @@ def test_what_is_said_does_the_same(line: str, expected: Any, session: ReplSessi
         ("cd f(x) { y = x.grid; backprop(y) }", "E0198", "no part `.grid`", "the parts are"),
         ("op f(x) { return x }", "E0191", "`return` is a word", "ends with its value"),
         ("w", "E0401", "no array and no definition named `w`", "bind one"),
+        ("x[:, None]", "E0821", "no axis of size 1", "`ij*i~ij D x`"),
+        ("x.unsqueeze(0)", "E0109", "expected", "a letter that an input lacks"),
         ("plt.plot(x)", "E0821", "a call", "write `:plot x`"),
         ("np.save('x.npy', x)", "E0821", "a call", "write `:save x.npy x`"),
     ],
@@ -169,6 +179,16 @@ def test_what_cannot_be_typed_so(
     assert error.code == code
     assert message in error.message
     assert help_line in error.help
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "sqrt", "len", "reshape", "flatten", "sort", "where", "einsum", "cat", "zeros"]
+)
+@pytest.mark.parametrize(
+    "given", ["", "[]", "D, D, D, D", "'a'", "x=1", "*x", "D[9]", "None", "...", "(D,)"]
+)
+def test_calls_that_mean_nothing_are_no_bugs(name: str, given: str, session: ReplSession) -> None:
+    assert refused(session, f"np.{name}({given})").code != "E9900"
 
 
 def test_a_definition_that_waits_is_in_nobodys_way(session: ReplSession) -> None:
