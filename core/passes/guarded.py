@@ -46,18 +46,21 @@ def _guarded(program: ir.Program, kernel: ir.Kernel) -> ir.Kernel:
     return with_body(kernel, _block(of_loops, needs, kernel.body)) if of_loops else kernel
 
 
-def _block(needs: Mapping[int, Sizes], met: Sizes, block: ir.Block) -> ir.Block:
+def _block(needs: Mapping[int, Sizes], met: Sizes, block: ir.Block, joined: int = 0) -> ir.Block:
+    """A block with guards, none between ``joined`` loops, which one function runs as one."""
     out: list[ir.Statement] = []
     guard: tuple[Within, ...] = ()
     for s in block:
         is_deferred = isinstance(s, ir.For) and s.deferred is not None  # what packs asks for it
-        further = NOTHING if is_deferred else needs.get(id(s), met) - met
+        further = NOTHING if is_deferred or joined else needs.get(id(s), met) - met
         opened = {s.size} if isinstance(s, ir.For) else set()
         inner = s
         if isinstance(s, ThreadLoop) and s.vectors is not None:  # its loops stand in it twice
             further |= _all_needs(needs, s) - met
         else:
-            inner = ir.map_blocks(s, partial(_block, needs, met | further | opened))
+            loops = s.outline.loops if isinstance(s, ir.For) and s.outline is not None else joined
+            inside = partial(_block, needs, met | further | opened, joined=max(0, loops - 1))
+            inner = ir.map_blocks(s, inside)
         within = tuple(Within(Affine(()), size) for size in sorted(further))
         if within and within == guard:
             out[-1] = ir.If(within, (*ir.blocks_of(out[-1])[0], inner))

@@ -110,3 +110,14 @@ def test_a_written_condition_that_always_holds_is_left_out() -> None:
     assert "min" not in i(text).loops((8,))
     assert i(text)(np.ones(8, np.float32)) == 8
     assert i(text)(np.ones(12, np.float32)) == 9
+
+
+@pytest.mark.parametrize("extents", [(7, 3, 5, 2, 70), (7, 3, 5, 0, 70), (7, 0, 5, 2, 70)])
+def test_loops_that_one_function_runs_have_no_guard_between_them(extents: tuple[int, ...]) -> None:
+    """Those that pack a factor of a contraction over three axes or more, whose extents may be 0."""
+    product = i("iklm*klmj~iklmj >> +iklmj~ij").dynamic("i", "k", "l", "m", "j")
+    a, k, l, m, j = extents
+    x = RNG.standard_normal((a, k, l, m)).astype(np.float32)
+    y = RNG.standard_normal((k, l, m, j)).astype(np.float32)
+    wanted = np.einsum("iklm,klmj->ij", x.astype(np.float64), y)
+    np.testing.assert_allclose(product(x, y), wanted, rtol=1e-5, atol=1e-4)
