@@ -105,7 +105,6 @@ FORMULAS: dict[str, Operator] = {
         (CHOICE, SUM),
     ),
     "chunks": Operator(_chunks),
-    "several": Operator(lambda count: f"several({count})"),
 }
 WIDEST = 100
 """Columns of a list of parameters that stays on one row."""

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from ilang.codegen.targets import c_terms
@@ -26,10 +26,6 @@ ACC = "in_registers"
 """The tile's elements in a tile function."""
 LOADED = "loaded"
 """The vectors that all rows of a part of a tile use, with a number for each load."""
-VALUE = f"{ACC}[tile_row][vector]"
-"""A vector of the tile, in registers."""
-SUMMED = f"{SUMS}[tile_row][vector]"
-"""The same of the sums of all partial sums before."""
 
 
 class TileFunction:
@@ -80,6 +76,10 @@ class TileFunction:
         """The number of rows that registers hold at a time."""
         return f"{self.name}_most" if self.is_matrix() else str(prod(self.dims[:-1]))
 
+    def of_rows(self, *words: str) -> list[str]:
+        """The words that are of rows; none where all are computed at a time."""
+        return [*words] if self.is_matrix() else []
+
     def stride(self) -> str:
         """The number of elements between rows of what the functions write."""
         return "stride" if self.has_stride() else str(self.dims[-1])
@@ -105,6 +105,8 @@ class MicroKernel(TileFunction):
         self.partial = tile.partial
         self.loops = [loop.whole() for loop in self.ragged]
         self.lane_loop = self.loops[-1]
+        row = "0" if self.rows() == "1" else "tile_row"
+        self.value, self.summed = (f"{vectors}[{row}][vector]" for vectors in (ACC, SUMS))
         self.spelling.by_rows = self._by_rows() if self.is_matrix() else {}
 
     def repeats(self) -> bool:
@@ -113,10 +115,10 @@ class MicroKernel(TileFunction):
 
     def lines(self) -> Iterator[str]:
         """The function."""
-        counts = ["const int rows_at_once", "const int vectors_at_once"]
+        counts = [*self.of_rows("const int rows_at_once"), "const int vectors_at_once"]
         counts += ["const int packing"] if self.tile.fill is not None else []
         counts += ["const int all_rows"] if self.repeats() else []
-        counts += ["int64_t first_row", "int64_t first_lane"]
+        counts += [*self.of_rows("int64_t first_row"), "int64_t first_lane"]
         head = f"static inline __attribute__((always_inline)) void {self.name}_micro("
         yield several_a_line(head, [*counts, *self.parameters(some=True)[0]], ")")
         yield from braced("", self._body())
@@ -131,22 +133,22 @@ class MicroKernel(TileFunction):
         yield f"{self.kind} {ACC}{vectors};"
         start = self.spelling.expression(self.tile.start)
         zero = f"({self.kind}){{0}}"
-        yield from self._over_vectors(
-            f"{VALUE} = {zero if start in ('0.0f', '0.0') else f'{zero} + {start}'};"
-        )
-        apart = self.partial is not None and self.partial.apart
-        if apart:
+        if self.partial is None or self.partial.apart:
+            first = zero if start in ("0.0f", "0.0") else f"{zero} + {start}"
+            yield from self._over_vectors(f"{self.value} = {first};")
+        if self.partial is not None and self.partial.apart:
             yield f"{self.kind} {SUMS}{vectors};"
-            yield from self._over_vectors(f"{SUMMED} = {zero};")
-        elif self.partial is not None:
+            yield from self._over_vectors(f"{self.summed} = {zero};")
+        elif self.partial is not None and self.partial.depth > 0:
             yield f"int64_t {COUNT} = 0;"
         yield from self._core(0)
-        place = self._place()
-        yield "/* store the elements */"
-        if self.partial is not None and not apart:
-            added = self._over_vectors(f"{place} += {VALUE};")
-            yield from braced(f"if ({COUNT} > 1)", (*added, "return;"))
-        yield from self._over_vectors(f"{place} = {SUMMED if apart else VALUE};")
+        if self.partial is None or self.partial.apart:
+            yield "/* store the elements */"
+            value = self.value if self.partial is None else self.summed
+            yield from self._over_vectors(f"{self._place()} = {value};")
+        elif self.partial.depth > 0 and not _has_terms(self.program, self.tile):
+            nothing = self._over_vectors(f"{self._place()} = {zero};")
+            yield from braced(f"if ({COUNT} == 0)", nothing)
 
     def _by_rows(self) -> dict[tuple[int, tuple[Affine, ...]], str]:
         """The elements, by buffer and index, that rows make a fixed number of elements apart, as text.
@@ -195,13 +197,17 @@ class MicroKernel(TileFunction):
                 yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
             yield from braced(self.plain.opened(loop), self._core(depth + 1))
             return
-        sums, terms = c_terms.opened(self.partial, loop, self.plain)
+        sums, terms = c_terms.opened(
+            self.partial, loop, self.plain, not _has_terms(self.program, self.tile)
+        )
         partial = braced(terms, self._core(depth + 1))
+        zero = f"({self.kind}){{0}}"
         if self.partial.apart:
-            again = f"{{ {SUMMED} += {VALUE}; {VALUE} = ({self.kind}){{0}}; }}"
+            again = f"{{ {self.summed} += {self.value}; {self.value} = {zero}; }}"
             yield from braced(sums, (*partial, *self._over_vectors(again)))
         else:
-            yield from braced(sums, (*self._before_partial(), *partial))
+            begun = self._over_vectors(f"{self.value} = {zero};")
+            yield from braced(sums, (*begun, *partial, *self._after_partial()))
 
     def _rows(self, depth: int) -> Iterator[str]:
         """The loops over rows and lanes, those from a depth on, around what an iteration does."""
@@ -277,19 +283,25 @@ class MicroKernel(TileFunction):
         others = (x for x in self._loads() if (x.buffer, tuple(x.index)) not in by_rows)
         return variables_of(index for load in others for index in load.index)
 
-    def _before_partial(self) -> Iterator[str]:
-        """Add what the partial sum before this one gave to those before it, where the tile will be."""
-        again = f"{VALUE} = ({self.kind}){{0}};"
-        for sign, condition in (("=", f"if ({COUNT} == 1)"), ("+=", f"else if ({COUNT} > 1)")):
-            added = f"{{ {self._place()} {sign} {VALUE}; {again} }}"
-            yield from braced(condition, self._over_vectors(added))
-        yield f"++{COUNT};"
+    def _after_partial(self) -> Iterator[str]:
+        """Add the sum at hand to those before it, where the tile will be; the first one is stored."""
+        assert self.partial is not None
+        run = c_terms.counter(self.tile.core()[0], self.plain)
+        before = f"{COUNT}++ > 0" if self.partial.depth > 0 else f"{run} > 0"
+        yield "/* store the sums, or add them to those that are stored */"
+        added, stored = (f"{self._place()} {sign} {self.value};" for sign in ("+=", "="))
+        yield f"if ({before}) {{"
+        yield from self._over_vectors(added)
+        yield "} else {"
+        yield from self._over_vectors(stored)
+        yield "}"
 
     def _place(self) -> str:
         """A vector of the part at hand where the tile will be."""
-        row = f"(first_row + tile_row) * {self.stride()}"
+        row = "(first_row + tile_row)" if self.is_matrix() else "tile_row"
+        row = "" if self.rows() == "1" else f"{row} * {self.stride()} + "
         lane = self._lane(f"vector * lanes_{self.kind}")
-        return f"*({self.kind}u *)&{self.elements}[{row} + {lane}]"
+        return f"*({self.kind}u *)&{self.elements}[{row}{lane}]"
 
     def _lane(self, lane: str, first: str = "first_lane + ") -> str:
         """The lane where a vector begins: the last of a row that vectors do not divide ends with the row."""
@@ -312,15 +324,18 @@ class MicroKernel(TileFunction):
         """Vectors of a row where they are shortest."""
         return -(-self.dims[-1] // self.program.machine.least_vector_lanes(self.dtype))
 
-    def _over_vectors(self, statement: str) -> Iterable[str]:
+    def _over_vectors(self, statement: str) -> Iterator[str]:
         """A statement for every vector of the rows at hand."""
-        return (
-            f"#pragma GCC unroll {prod(self.dims[:-1])}",
-            "for (int tile_row = 0; tile_row < rows_at_once; ++tile_row) {",
+        vectors = (
             f"#pragma GCC unroll {self._most_vectors()}",
             f"for (int vector = 0; vector < vectors_at_once; ++vector) {statement}",
-            "}",
         )
+        if self.rows() == "1":
+            yield from vectors
+            return
+        rows = "rows_at_once" if self.is_matrix() else self.rows()
+        yield f"#pragma GCC unroll {prod(self.dims[:-1])}"
+        yield from braced(f"for (int tile_row = 0; tile_row < {rows}; ++tile_row)", vectors)
 
 
 def vector_type(dtype: str, lanes: int) -> str:
@@ -425,3 +440,8 @@ class VectorSpelling(Spelling):
             return text
         assert scalar.dtype is not None
         return f"({text} - ({vector_type(scalar.dtype, self.lanes)}){{0}})"
+
+
+def _has_terms(program: Program, tile: Tile) -> bool:
+    """Whether there is a term whatever extents are."""
+    return all(program.sizes[loop.size].fixed and not loop.within for loop in tile.core())

@@ -20,15 +20,27 @@ BlockWriter = Callable[[Sequence[Statement]], Iterator[str]]
 """A function that writes statements as text."""
 
 
-def opened(partial: TilePartials, loop: For, spelling: Spelling) -> tuple[str, str]:
-    """The heads of two loops: over the partial sums of a loop, and over the terms of one."""
+def counter(loop: For, spelling: Spelling) -> str:
+    """The variable of the loop over the partial sums of a loop: where one begins."""
+    return f"{spelling.variable(loop.variable)}_chunk"
+
+
+def opened(
+    partial: TilePartials, loop: For, spelling: Spelling, may_be_empty: bool = False
+) -> tuple[str, str]:
+    """The heads of two loops: over the partial sums of a loop, and over the terms of one.
+
+    Where the loop ``may_be_empty``, there is one partial sum still, of no terms.
+    """
     name = spelling.variable(loop.variable)
     end = spelling.bound(loop.end)
-    run, stop, step = f"{name}_chunk", f"{name}_stop", partial.step
+    run, stop, step = counter(loop, spelling), f"{name}_stop", partial.step
     first = f"int64_t {run} = 0, end_{name} = {end}"
     last = f"{run} + {step} < end_{name} ? {run} + {step} : end_{name}"
+    goes_on = f"{run} < end_{name}"
+    goes_on = f"{run} == 0 || {goes_on}" if may_be_empty and not partial.depth else goes_on
     return (
-        f"for ({first}; {run} < end_{name}; {run} += {step})",
+        f"for ({first}; {goes_on}; {run} += {step})",
         f"for (int64_t {name} = {run}, {stop} = {last}; {name} < {stop}; ++{name})",
     )
 

@@ -107,8 +107,13 @@ class TileText(TileFunction):
         """All functions: of some rows and lanes in registers, of a whole tile, of any, and the one that is called."""
         yield "/*"
         yield f" * {self.name}: a tile in registers"
+        absent = {
+            "_packing": self.tile.fill is None,
+            "_loop": self._is_whole(),
+            "_most, _some, _few": not self.is_matrix(),
+        }
         for ending, text in COMMENT.items():
-            if ending != "_packing" or self.tile.fill is not None:
+            if not absent.get(ending, False):
                 yield f" * {ending}: {text}"
         yield " */"
         if self.tile.contracts():
@@ -124,7 +129,8 @@ class TileText(TileFunction):
         yield from self._full()
         if self.tile.fill is not None:
             yield from self._full(packing=True)
-        yield from self._loop()
+        if not self._is_whole():
+            yield from self._loop()
         yield from self._called()
         if self.tile.contracts():
             yield "#ifdef __clang__"
@@ -147,7 +153,8 @@ class TileText(TileFunction):
         """The numbers of rows and lanes that are computed at a time, as constants."""
         for number, block in enumerate(self.tile.micro_tiles):
             yield ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(block.held)
-            words = zip(("lanes", "most", "some", "few"), (block.lanes, *block.rows), strict=True)
+            rows = self.of_rows("most", "some", "few")
+            words = zip(("lanes", *rows), (block.lanes, *block.rows), strict=False)
             yield f"enum {{ {', '.join(f'{self.name}_{word} = {n}' for word, n in words)} }};"
         yield "#endif"
         yield f"enum {{ {self.name}_vectors = {self.name}_lanes / lanes_{self.kind} }};"
@@ -157,14 +164,15 @@ class TileText(TileFunction):
         parameters, arguments = self.parameters(some=True)
         end = "packing" if packing else "full"
         head = f"static __attribute__((noinline)) void {self.name}_{end}("
-        yield several_a_line(head, ["int64_t first_row", "int64_t first_lane", *parameters], ")")
+        place = [*self.of_rows("int64_t first_row"), "int64_t first_lane"]
+        yield several_a_line(head, [*place, *parameters], ")")
         words = [
-            self.rows(),
+            *self.of_rows(self.rows()),
             f"{self.name}_vectors",
             *self._packs(packing),
             *self._all_rows(not packing),
         ]
-        words += ["first_row", "first_lane", *arguments]
+        words += [*self.of_rows("first_row"), "first_lane", *arguments]
         yield from braced("", [f"{self.name}_micro({', '.join(words)});"])
         yield ""
 
@@ -180,80 +188,72 @@ class TileText(TileFunction):
         """The function that is called: a whole tile of one block is one call where registers hold it."""
         parameters, arguments = self.parameters()
         yield several_a_line(f"static inline void {self.name}(", parameters, ")")
-        words = [
-            f"{self.name}_lanes {'>=' if self.overlaps() else '=='} {self.dims[-1]}",
-            f"{self.name}_most == {prod(self.dims[:-1])}",
-        ]
+        words = [f"{self.name}_lanes {'>=' if self.overlaps() else '=='} {self.dims[-1]}"]
+        words += self.of_rows(f"{self.name}_most == {self.dims[0]}")
         words += [f"{self.plain.bound(loop.end)} == 1" for loop in self.tile.blocks]
         for loop, extent in zip(self.ragged, self.dims, strict=True):
             ends = [end.at(loop.variable, extent - 1) for end in loop.within]
             words += [self.plain.conditions([end]) for end in ends]
         first = {self.plain.variable(loop.variable): "0" for loop in self.tile.blocks}
         some = (first.get(word, word) for word in self.parameters(some=True)[1])
-        given = ", ".join(("0", "0", *some))
+        given = ", ".join((*self.of_rows("0"), "0", *some))
         packing = [f"if (packs) {self.name}_packing({given});"] if self.tile.fill else []
+        whole = (*packing, f"{'else ' if packing else ''}{self.name}_full({given});")
         yield "{"
-        yield f"if ({' && '.join(words)}) {{"
-        yield from packing
-        yield f"{'else ' if packing else ''}{self.name}_full({given});"
-        yield "} else {"
-        yield f"{self.name}_loop({', '.join(arguments)});"
+        if self._is_whole():
+            yield from whole
+        else:
+            yield f"if ({' && '.join(words)}) {{"
+            yield from whole
+            yield "} else {"
+            yield f"{self.name}_loop({', '.join(arguments)});"
+            yield "}"
         yield "}"
-        yield "}"
+
+    def _is_whole(self) -> bool:
+        """Whether all of the tile is computed at a time, whatever vectors and extents are."""
+        last, is_wide = self.dims[-1], self.overlaps()
+        ragged = any(loop.within for loop in self.ragged)
+        return not (self.tile.blocks or ragged or self.is_matrix()) and all(
+            last <= each.lanes if is_wide else last == each.lanes for each in self.tile.micro_tiles
+        )
 
     def _loop(self) -> Iterator[str]:
         """The function of the tile: block by block, its rows and lanes that are inside, one part after the other."""
         head = f"static __attribute__((noinline)) void {self.name}_loop("
         yield several_a_line(head, self.parameters()[0], ")")
-        rows = str(prod(self.dims[:-1]))
-        some = self.plain.bound(self.ragged[0].end) if self.is_matrix() else rows
-        counts = (
-            f"const int64_t tile_rows = {some};",
-            f"const int64_t tile_lanes = {self.plain.bound(self.ragged[-1].end)};",
-        )
+        rows = self.of_rows(f"const int64_t tile_rows = {self.plain.bound(self.ragged[0].end)};")
+        counts = (*rows, f"const int64_t tile_lanes = {self.plain.bound(self.ragged[-1].end)};")
         body = self._blocks() if self.tile.blocks else self._parts(self.parameters(some=True)[1])
         yield from braced("", (*counts, *body))
         yield ""
 
     def _blocks(self) -> Iterator[str]:
-        """The results of all blocks, added in the wider type; the first two of them are kept as they are."""
+        """The results of all blocks, added in the wider type."""
         rows, lanes, kind = prod(self.dims[:-1]), self.dims[-1], C_TYPES[self.dtype]
         elements, longest = rows * lanes, self.program.machine.vector_bytes()
-        last = f"given[{elements} + element]"
         each = f"for (int element = 0; element < {elements}; ++element)"
         trips = (self.plain.bound(loop.end) for loop in self.tile.blocks)
         yield f"const int64_t blocks = {' * '.join(trips)};"
         yield "int64_t block = 0;"
-        yield f"{kind} given[{2 * elements}] __attribute__((aligned({longest})));"
+        yield f"{kind} given[{elements}] __attribute__((aligned({longest})));"
         yield f"double sums[{elements}] __attribute__((aligned({longest})));"
+        yield f"{kind} *const filled = blocks == 1 ? {self.elements} : given;"
         if self.has_stride():
             yield f"const int64_t step = blocks == 1 ? stride : {lanes};"
-        partial = f"tile_rows < {rows} || tile_lanes < {lanes}"
+        partial = " || ".join((*self.of_rows(f"tile_rows < {rows}"), f"tile_lanes < {lanes}"))
         yield f"if (blocks < 1 || (blocks > 1 && ({partial})))"
-        yield f"{INDENT}{each} sums[element] = given[element] = {last} = 0;"
+        yield f"{INDENT}{each} sums[element] = given[element] = 0;"
         for loop in self.tile.blocks:
             yield self.plain.opened(loop, end=end_of_block(self.tile, loop, self.plain)) + " {"
-        first = f"blocks == 1 ? {self.elements} : given"
-        yield f"{kind} *const filled = block > 0 ? given + {elements} : {first};"
         places = {self.elements: "filled", "stride": "step"}
         yield from self._parts([places.get(w, w) for w in self.parameters(some=True)[1]])
         yield "if (blocks == 1) return;"
-        yield "if (block == 1 && blocks > 2)"
-        yield f"{INDENT}{each} sums[element] = (double)given[element] + (double){last};"
-        yield "else if (block > 1 && block < blocks - 1)"
-        yield f"{INDENT}{each} sums[element] += (double){last};"
-        yield "++block;"
+        yield "if (++block < blocks)"
+        before = "block > 1 ? sums[element] : 0"
+        yield f"{INDENT}{each} sums[element] = ({before}) + (double)given[element];"
         yield from ["}"] * len(self.tile.blocks)
-        yield "if (blocks == 2) {"
-        yield from self._sum("(double)given[element]")
-        yield "} else {"
-        yield from self._sum("sums[element]")
-        yield "}"
-
-    def _sum(self, before: str) -> Iterator[str]:
-        """The tile from the sums of all blocks ``before`` the last, and what that one gives."""
-        rows, lanes = prod(self.dims[:-1]), self.dims[-1]
-        total = f"({C_TYPES[self.dtype]})({before} + (double)given[{rows * lanes} + element])"
+        total = f"({kind})(sums[element] + (double)given[element])"
         element = (
             f"const int element = tile_row * {lanes} + lane;",
             f"{self.elements}[tile_row * {self.stride()} + lane] = {total};",
@@ -263,15 +263,15 @@ class TileText(TileFunction):
 
     def _parts(self, arguments: Sequence[str]) -> Iterator[str]:
         """The calls that compute the rows and lanes of a block, with these arguments."""
-        most = self.rows() if self.is_matrix() else "tile_rows"
         wide = f"{self.name}_lanes"
-        given = ", ".join(["row", "lane", *arguments])
-        one_vector = ", ".join([self.rows(), "1", *self._packs(), *self._all_rows(), given])
+        given = ", ".join([*self.of_rows("row"), "lane", *arguments])
+        rows = self.of_rows(self.rows())
+        one_vector = ", ".join([*rows, "1", *self._packs(), *self._all_rows(), given])
         row = [
             "int64_t lane = 0;",
             *braced(
                 f"for (; tile_lanes - lane > {wide} / 2; lane += {wide})",
-                self._choices(most, wide, given),
+                self._choices(self.rows(), wide, given),
             ),
         ]
         narrow = self._left(
@@ -282,7 +282,10 @@ class TileText(TileFunction):
             inner = "" if narrow else INDENT
             row.append(f"{inner}for (; lane < tile_lanes; lane += lanes_{self.kind})")
             row.append(f"{inner}{INDENT}{self.name}_micro({one_vector});")
-        yield from braced(f"for (int64_t row = 0; row < tile_rows; row += {most})", row)
+        if not self.is_matrix():
+            yield from row
+            return
+        yield from braced(f"for (int64_t row = 0; row < tile_rows; row += {self.rows()})", row)
 
     def _choices(self, most: str, wide: str, given: str) -> Iterator[str]:
         """The call for as many lanes as are computed at a time: of all rows, or of few where few are left."""

@@ -124,17 +124,42 @@ def _moving(
         kind = _kind(spelling, load.buffer, count)
         place = vector(spelling, load.buffer, load.index, count, "const ")
         yield f"const {kind} loaded_{n} = {place};"
-    for n, store in enumerate(stores):
-        yield f"{_kind(spelling, store.buffer, count)} stored_{n};"
+    copied = _copied(spelling, moved, each, loads)
     places = {store.buffer: f"stored_{n}" for n, store in enumerate(stores)}
+    for store in stores:
+        if store.buffer not in copied:
+            yield f"{_kind(spelling, store.buffer, count)} {places[store.buffer]};"
     for lane, block, lanes in zip(LANES, each, loads, strict=False):
         words = {load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)}
-        lines = _lane(Held(spelling, words), block, places, lane)
+        body = [s for s in block if not (isinstance(s, Store) and s.buffer in copied)]
+        lines = _lane(Held(spelling, words), body, places, lane)
         scoped = any(isinstance(s, Define) for s in block)  # variables of an element are its own
         yield from braced("", lines) if scoped else lines
-    for n, store in enumerate(stores):
+    for store in stores:
         place = vector(spelling, store.buffer, store.index, count)
-        yield f"{place} = stored_{n};"
+        yield f"{place} = {copied.get(store.buffer, places[store.buffer])};"
+
+
+def _copied(
+    spelling: Spelling,
+    moved: Sequence[BufferId],
+    each: Sequence[Sequence[Statement]],
+    loads: Sequence[Sequence[Load]],
+) -> dict[BufferId, str]:
+    """The buffers whose vectors are stored as they were loaded, each with what holds the vector."""
+    kinds, copied = spelling.program.buffers, dict[BufferId, str]()
+    for at, s in enumerate(each[0]):
+        if not isinstance(s, Store) or s.buffer not in moved or s.value not in loads[0]:
+            continue
+        number = loads[0].index(s.value)
+        others = zip(each, loads, strict=True)
+        is_whole = all(
+            getattr(block[at], "value", None) == lanes[number] for block, lanes in others
+        )
+        dtype = kinds[s.buffer].dtype
+        if is_whole and dtype == kinds[loads[0][number].buffer].dtype != "bool":
+            copied[s.buffer] = f"loaded_{number}"
+    return copied
 
 
 def _lane(

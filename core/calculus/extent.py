@@ -168,13 +168,12 @@ MEANING: dict[str, Callable[..., int]] = {
     "ceil": lambda whole, step: -(-whole // step),
     "when": lambda then, *counts: then if all(0 < count for count in counts) else 0,
     "chunks": _chunks,
-    "several": lambda count: count if 1 < count else 0,
     "shares": _shares,
 }
 """The value of each operation, from those of its operands.
 
 ``terms`` are a product that may be more than an integer of a target holds. ``when`` is 0 unless something is in each of
-some extents, ``several`` is 0 for one.
+some extents.
 """
 
 
@@ -235,8 +234,6 @@ def part_of(extent: Extent) -> tuple[int, int] | None:
 
 def most_chunks(extent: Extent) -> int | None:
     """The largest number of chunks of a reduction; None of any other extent."""
-    if extent.operation == "several":
-        (extent,) = extent.operands
     return extent.operands[2].number if extent.operation == "chunks" else None
 
 

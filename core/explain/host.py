@@ -46,7 +46,6 @@ FORMULAS = PLAIN | {
     "terms": Operator(lambda *words: " x ".join(words), PRODUCT, (PRODUCT,)),
     "ceil": Operator(lambda whole, step: f"parts of {step} in {whole}", CHOICE),
     "chunks": Operator(_chunks, CHOICE),
-    "several": Operator(lambda count: f"{count}, or none", CHOICE),
     "shares": Operator(_shares, CHOICE),
 }
 """The spellings of operations in host programs."""

@@ -422,8 +422,9 @@ class KernelLoops:
                 left, relation, right = at_least_0(each.index)
                 words.append(f"{self._affine(left)} {relation} {self._affine(right)}")
             else:
-                least = "" if each.index == Affine(()) else f"0 <= {self._affine(each.index)}"
-                words.append(f"{least or 0} < {self._end(each.size)}")
+                index = self._affine(each.index)
+                least = "" if each.index == Affine((), each.index.offset) else "0 <= "
+                words.append(f"{least}{index} < {self._end(each.size)}")
         return " and ".join(words)
 
     def _end(self, number: int) -> str:

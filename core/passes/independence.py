@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from math import gcd
 
-from ilang.core.calculus.affine import Affine, axis_index, canonical
+from ilang.core.calculus.affine import Affine, Within, axis_index, canonical
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.ids import BufferId, LocalId
 from ilang.core.ir.rewriting import reads_of
@@ -50,10 +50,14 @@ class Independence:
     ) -> bool:
         """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are.
 
-        What accumulates in variables that are ``combined`` after the loop counts for nothing.
+        What accumulates in variables that are ``combined`` after the loop counts for nothing, nor does what is stored
+        where the loop has one iteration alone.
         """
         inner = list(ir.statements_within(loop.body))
-        return self.all_hold((loop,), inner, around, combined)
+        several = (Within(Affine((), 1), loop.size),)
+        once = [s for s in inner if isinstance(s, ir.If) and s.within == several]
+        alone = {id(s) for each in once for s in ir.every(each.otherwise, ir.Store)}
+        return self.all_hold((loop,), inner, around, combined, alone)
 
     def all_hold(
         self,
@@ -61,8 +65,12 @@ class Independence:
         inner: Sequence[ir.Statement],
         around: Iterable[int] = (),
         combined: Container[LocalId] = (),
+        alone: Container[int] = (),
     ) -> bool:
-        """Whether it holds of each of some loops, the first one outermost, with the statements ``inner`` inside all."""
+        """Whether it holds of each of some loops, the first one outermost, with the statements ``inner`` inside all.
+
+        Stores whose identities are in ``alone`` are in one iteration.
+        """
         defined = {s.variable for s in inner if isinstance(s, ir.Define)}
         inside = set(around)
         touched: dict[BufferId, list[tuple[Affine, ...]]] = {}
@@ -77,7 +85,7 @@ class Independence:
                 return False
             for buffer, index in reads_of(s):
                 touched.setdefault(buffer, []).append(index)
-            if isinstance(s, ir.Store):
+            if isinstance(s, ir.Store) and id(s) not in alone:
                 touched.setdefault(s.buffer, []).append(s.index)
                 written.setdefault(s.buffer, []).append(s.index)
         shared = [

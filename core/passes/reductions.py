@@ -104,7 +104,8 @@ class Reductions(Runs, ABC):
     def _in_chunks(self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks) -> Steps:
         """A reduction outside all loops: each chunk of its outermost loop by itself, then all of them in order.
 
-        The number of chunks depends on extents alone, and so does the result. Threads share the chunks.
+        The number of chunks depends on extents alone, and so does the result. Threads share the chunks. Inside of other
+        loops there may be one chunk alone, which is the result.
         """
         name, axes = self._tensor(frame).name, dict.fromkeys(loop.axis for loop in loops)
         inner = _inner(frame, loops)
@@ -114,32 +115,33 @@ class Reductions(Runs, ABC):
         parts = self._scratch(
             f"{name}_parts", frame.value, frame.node.acc_dtype(), [blocks, *dims], scope
         )
-        top, alone = scope, Scope(scope, None, scope.names)
-        if chunks.around:
-            staged, scope = dict(frame.staged), Scope(top, None, top.names)
-            yield from self._chunk(frame, alone, loops, chunks, None)
-            frame.staged = staged
+        several = (Within(Affine((), 1), blocks),)
         inside, block = self._counting(scope)
 
         def keep(body: Block, value: Scalar) -> None:
-            body.append(
-                kernel.Store(parts, (axis_index(block), *self._kept_at(frame, kept)), value)
-            )
+            index = (axis_index(block), *self._kept_at(frame, kept))
+            store = kernel.Store(parts, index, value)
+            if not chunks.around:
+                body.append(store)
+                return
+            alone: Block = []
+            self._finish(frame)(alone, value)
+            body.append(kernel.If(several, (store,), tuple(alone)))
 
         frame.chunks[chunks.loop] = blocks, chunks.multiple, block
         yield from self._chunk(frame, inside, loops, chunks, keep)
         del frame.chunks[chunks.loop]
         scope.block.append(kernel.For(block, size_of(blocks), tuple(inside.block)))
-        with self._opened(frame, inner, scope) as innermost:
+        after = Scope(scope, None, scope.names) if chunks.around else scope
+        with self._opened(frame, inner, after) as innermost:
             self._add_chunks(frame, innermost, blocks, (parts, kept))
         if chunks.around:
-            several = (Within(Affine(()), blocks),)
-            top.block.append(kernel.If(several, tuple(scope.block), tuple(alone.block)))
+            scope.block.append(kernel.If(several, tuple(after.block)))
 
     def _chunk(
-        self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks, use: Use | None
+        self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks, use: Use
     ) -> Steps:
-        """The statements in a chunk, or in place of all of them."""
+        """The statements in a chunk."""
         rest = loops[len(chunks.around) :]
 
         def inside(scope: Scope) -> Steps:

@@ -156,7 +156,6 @@ class Storage:
         limits = (chunks.most, chunks.work, threads.block_terms, self.machine.accumulators(-1))
         each = of(elements) if elements else calculus.number(0)
         value = Extent("chunks", (of(loops), each, *map(calculus.number, limits)))
-        value = Extent("several", (value,)) if chunks.around else value
         return self._count(value, f"{name}_blocks")
 
     def shares(self, whole: int, tiles: Sequence[int], least: int, most: int) -> int:

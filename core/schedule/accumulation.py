@@ -135,7 +135,7 @@ def _reduction(program: Scheduled, instance: Instance) -> _Reduction | None:
 def copies(program: Scheduled, plan: Plan) -> list[int]:
     """The number of times that each instance of a kernel stands in its text.
 
-    Partial sums compute their edges apart; a reduction may stand there with chunks and without.
+    Partial sums compute their edges apart.
     """
     times: list[int] = []
     for instance in plan.instances:
@@ -143,9 +143,7 @@ def copies(program: Scheduled, plan: Plan) -> list[int]:
             times.append(1)
             continue
         around = instance.chain[-1]
-        held = plan.instances[around.instance].accumulation
-        ways = 2 if isinstance(held, Chunks) and held.around else 1
-        times.append(times[around.instance] * ways * (1 + _is_apart(program, plan, around)))
+        times.append(times[around.instance] * (1 + _is_apart(program, plan, around)))
     return times
 
 

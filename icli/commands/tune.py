@@ -107,7 +107,7 @@ class _ScheduleSearch:
         self.best: tuple[str, tuning.Times] | None = None
         self.chosen: tuning.Times | None = None
         self.best_beside_chosen: tuning.Times | None = None
-        self.tried = self.left_out = 0
+        self.tried = self.left_out = self.untried = 0
         self.interrupted = False
 
     @property
@@ -145,7 +145,11 @@ class _ScheduleSearch:
         if not self.tried:
             return LEFT_OUT.format(self.left_out) if self.left_out else NOTHING
         says = f"the {self.reference} schedule is the fastest of {self.tried + 1}"
-        return says if self.chosen is None else f"{says}: {_speed(self.chosen[::-1])}"
+        if self.chosen is not None:
+            if 1 < tuning.gain(self.chosen):
+                says = f"none of {self.tried} is faster than the written schedule by more than the spread"
+            says += f": {_speed(self.chosen[::-1])}"
+        return says + self._more()
 
     def gains(self) -> str:
         """The gains of the winner over the schedule of the program, and over the chosen one."""
@@ -155,7 +159,11 @@ class _ScheduleSearch:
             lines[0] += "; it is what is chosen where none is written"
         elif self.best_beside_chosen is not None:
             lines.append(_speed(self.best_beside_chosen))
-        return "\n".join(lines) + f"; {self.tried + 1} timed"
+        return "\n".join(lines) + f"; {self.tried + 1} timed{self._more()}"
+
+    def _more(self) -> str:
+        """The number of schedules that there was no time for, as words."""
+        return f"; {self.untried} more with a longer --time" if self.untried else ""
 
     def _schedules(self, program: Component, shapes: Any) -> dict[str, str]:
         """The texts that are timed, each with what is said of it."""
@@ -174,6 +182,7 @@ class _ScheduleSearch:
         texts = tuning.compiled_ahead(self.task, iter(schedules))
         for number, text in enumerate(texts):
             if number and end < time.monotonic():
+                self.untried = len(schedules) - number
                 break
             times = self._timed(self.text.source.text, text, EACH)
             if isinstance(times, str):

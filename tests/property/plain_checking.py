@@ -120,9 +120,8 @@ def all_extents(
         if program.sizes[rule.size].name not in known:
             counts[rule.size] = rule.value().value(counts)
     for number, value in program.counts:
-        blocks = {"several": 0, "chunks": 1, "shares": 1}.get(value.operation)
-        drawn = None if blocks is None else chance.randint(blocks, 3)
-        counts[number] = value.value(counts) if drawn is None else drawn
+        is_drawn = value.operation in ("chunks", "shares")
+        counts[number] = chance.randint(1, 3) if is_drawn else value.value(counts)
     return {size.name: counts[n] for n, size in enumerate(program.sizes)}
 
 

@@ -118,12 +118,6 @@ static inline int64_t blocks_of(double terms, double elements)
     return count < room ? (int64_t)count : room < 1 ? 1 : (int64_t)room;
 }
 
-/* no blocks where one is enough */
-static inline int64_t several(int64_t count)
-{
-    return count < 2 ? 0 : count;
-}
-
 /* the first iteration of a block: all but the last ones have equally many, a multiple of some number */
 static inline int64_t start_of(int64_t iterations, int64_t count, int64_t multiple, int64_t block)
 {

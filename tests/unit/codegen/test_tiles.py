@@ -162,6 +162,15 @@ def test_results_are_those_of_one_thread(what: str, dtype: str, tmp_path: Path) 
     assert (np.abs(results[0] - exact) <= bound).all()
 
 
+def test_a_tile_of_one_row_has_no_loop_over_rows() -> None:
+    """A row that every kind of vector holds whole has one function that computes it, and one that calls it."""
+    text = i("+ij~j").source("c", (100, 20))
+    assert "tile_row" not in text
+    assert "first_row" not in text
+    assert "_tile0_loop" not in text
+    assert "_tile0_full(0, in0, out_tile);" in text
+
+
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [

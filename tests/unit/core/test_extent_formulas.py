@@ -72,14 +72,11 @@ def chunks(elements: Extent) -> Extent:
 def test_chunks_have_enough_terms_each_and_accumulators_together() -> None:
     for n in range(40):
         assert chunks(number(0)).value([n]) == min(n // 3 + 1, 4)
-        assert Extent("several", (chunks(number(0)),)).value([n]) == (
-            0 if n < 3 else min(n // 3 + 1, 4)
-        )
         for m in range(1, 9):
             count = chunks(large_product((1,))).value([n, m])
             assert 1 <= count <= 4
             assert count == 1 or (count * m <= 6 and (count - 1) * max(3, 2 * m) <= n)
-    assert most_chunks(Extent("several", (chunks(number(0)),))) == most_chunks(chunks(size(1))) == 4
+    assert most_chunks(chunks(number(0))) == most_chunks(chunks(size(1))) == 4
     assert most_chunks(size(0)) is None
 
 

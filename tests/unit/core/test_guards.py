@@ -116,8 +116,7 @@ def test_a_written_condition_that_always_holds_is_left_out() -> None:
 def test_loops_that_one_function_runs_have_no_guard_between_them(extents: tuple[int, ...]) -> None:
     """Those that pack a factor of a contraction over three axes or more, whose extents may be 0."""
     product = i("iklm*klmj~iklmj >> +iklmj~ij").dynamic("i", "k", "l", "m", "j")
-    a, k, l, m, j = extents
-    x = RNG.standard_normal((a, k, l, m)).astype(np.float32)
-    y = RNG.standard_normal((k, l, m, j)).astype(np.float32)
+    x = RNG.standard_normal(extents[:4]).astype(np.float32)
+    y = RNG.standard_normal(extents[1:]).astype(np.float32)
     wanted = np.einsum("iklm,klmj->ij", x.astype(np.float64), y)
     np.testing.assert_allclose(product(x, y), wanted, rtol=1e-5, atol=1e-4)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import Buffer, For, Kernel, Program, Store, statements_within
+from ilang.core.ir.kernel import Buffer, For, If, Kernel, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant
 from ilang.core.ir.shaped import Size
 from ilang.core.passes.cpu.threads import kernel_to_threads
@@ -185,3 +185,36 @@ def test_short_calls_with_threads_write_where_they_are_told() -> None:
         out[...] = 0
         assert double(x, x, out=out, threads=threads) is out
         assert np.array_equal(out, x + x)
+
+
+@pytest.mark.parametrize("extents", [(3000, 300), (40, 2100), (1, 7), (0, 5)])
+def test_one_text_sums_one_block_of_terms_or_several(extents: tuple[int, int]) -> None:
+    """A block alone is the result; results of several are kept and added, the same ones for any number of threads."""
+    text = "+ij~j"
+    loops = i(text).loops()
+    assert loops.count("for i in 0..") == 1
+    assert loops.count("if 1 < n_out_blocks") == 2
+    x = np.random.default_rng(0).standard_normal(extents).astype(np.float32)
+    one, two = (i(text).dynamic()(x, threads=threads) for threads in (1, 2))
+    assert np.array_equal(one, two)
+    np.testing.assert_allclose(one, x.astype(np.float64).sum(0), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(("least", "is_shared"), [(1, True), (2, False)])
+def test_a_loop_of_one_iteration_shares_nothing(least: int, is_shared: bool) -> None:
+    """What is stored where a loop has one iteration alone is in no other's way; where it has two, it is."""
+    sizes = (Size("n", None, ()), Size("m", None, ()))
+    out, parts = BufferId(0), BufferId(1)
+    buffers = (Buffer("out", "f32", (1,), "output"), Buffer("parts", "f32", (0, 1), "output"))
+    first, second = Affine(((1, 0),)), Affine(((1, 1),))
+    several = If(
+        (Within(Affine((), least), 0),),
+        (Store(parts, (first, second), Constant(0, "f32")),),
+        (Store(out, (second,), Constant(0, "f32")),),
+    )
+    nest = For(VariableId(0), size_of(0), (For(VariableId(1), size_of(1), (several,)),))
+    kernel = Kernel("k0", (nest,), ("a", "b"), (), ())
+    given = Program("f", sizes, buffers, (), (out, parts), (kernel,))
+    (loop,) = kernel_to_threads(given).kernels[0].body
+    assert isinstance(loop, For)
+    assert loop.parallel is is_shared

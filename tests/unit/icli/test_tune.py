@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -116,6 +117,23 @@ def test_a_written_schedule_stays_where_it_is_fastest(
     assert answer["written"] == {"gain": 1, "spread": 0}
     assert _tuned(monkeypatch, path, "", "--json", ends=True) == 130
     assert json.loads(capsys.readouterr().out)["gain"] is None
+
+
+def test_a_schedule_that_wins_by_less_than_the_spread_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The written one stays, and is not called the fastest; the time is over after one, which is said."""
+    times = ([1.0, 1.0, 2.0, 2.0] * 2, [0.9, 0.9, 1.8, 1.8] * 2)
+    monkeypatch.setattr(tuning, "timed", lambda *_: times)
+    monkeypatch.setattr("time.monotonic", itertools.count(0, 1000).__next__)
+    text = "ik*kj~ijk || i j k >> +ijk~ij || i j k 0"
+    assert main(["tune", text, "--shape", "40x30,30x50"]) == 0
+    assert re.fullmatch(
+        "none of 1 is faster than the written schedule by more than the spread:"
+        " 0.90 times as fast as the chosen schedule, spread 67%;"
+        " [0-9]+ more with a longer --time\n",
+        capsys.readouterr().out,
+    )
 
 
 def test_a_winner_has_to_beat_the_chosen_schedule(
