@@ -117,9 +117,7 @@ def heads(*given: Array) -> tuple[Array, ...]:
     ],
 )
 def test_numpy_gives_the_same(
-    sample: str,
-    shapes: list[tuple[int, ...]],
-    reference: Callable[..., tuple[Array, ...]],
+    sample: str, shapes: list[tuple[int, ...]], reference: Callable[..., tuple[Array, ...]]
 ) -> None:
     path = SAMPLES / f"{sample}.i"
     component = load(path)[only_export(parse_module(Source("m.i", path.read_text("utf-8")))).name]

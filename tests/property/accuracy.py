@@ -65,14 +65,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="ilang-accuracy-") as folder:
         path = Path(folder)
         (path / "accuracy.c").write_text(source(names), "utf-8")
-        command = [
-            *find_compiler().command,
-            *flags,
-            "accuracy.c",
-            "-o",
-            "accuracy",
-            "-lm",
-        ]
+        command = [*find_compiler().command, *flags, "accuracy.c", "-o", "accuracy", "-lm"]
         subprocess.run(command, cwd=path, check=True)
         for number, name in enumerate(names):
             words = ["./accuracy", str(number), str(step), str(rounds)]

@@ -134,8 +134,7 @@ KINDS: dict[str, Deep] = {
         _module(lambda n: "op f(x) = x" + " + x" * n + "\n"), lambda n, x: (n + 1) * x
     ),
     "lines of a function": Deep(
-        _module(lambda n: f"op f(x) {{\n{_lines(n)}  s{n}\n}}\n"),
-        lambda n, x: (n + 1) * x,
+        _module(lambda n: f"op f(x) {{\n{_lines(n)}  s{n}\n}}\n"), lambda n, x: (n + 1) * x
     ),
     "calls in a function": Deep(
         _module(lambda n: f"op f(x) = {_within('tanh(', 'x', ')')(n)}\n"), _tanhs
@@ -145,8 +144,7 @@ KINDS: dict[str, Deep] = {
         _module(lambda n: f"op f(x) = repeat(y = x; k in {n}) {{ tanh(y) }}\n"), _tanhs
     ),
     "lines of a routine": Deep(
-        _module(lambda n: f"cd f(x) {{\n{_lines(n)}  return s{n}\n}}\n"),
-        lambda n, x: (n + 1) * x,
+        _module(lambda n: f"cd f(x) {{\n{_lines(n)}  return s{n}\n}}\n"), lambda n, x: (n + 1) * x
     ),
     "gradients of a routine": Deep(_trained, _tanhs),
     "definitions that double": Deep(

@@ -48,10 +48,7 @@ WORKLOADS: dict[str, Workload] = {
     "one long reduction": lambda: (i("ij*k~ijk >> >ijk~i"), (_ones(4, 10**5), _ones(25_000))),
     "sum over rows": lambda: (i("i*j~ij >> +ij~j"), (_ones(10**7), _ones(5000))),
     "matmul": lambda: (i("ik*kj~ijk >> +ijk~ij"), (_ones(4000, 4000), _ones(4000, 4000))),
-    "elementwise": lambda: (
-        i(" >> ".join(["^i~i"] * 40)),
-        (_ones(2 * 10**7).astype(np.float64),),
-    ),
+    "elementwise": lambda: (i(" >> ".join(["^i~i"] * 40)), (_ones(2 * 10**7).astype(np.float64),)),
     "attention": lambda: (
         ilang.load(str(ROOT / "bench" / "programs" / "attention.i"))["attention"],
         (_ones(8, 16000, 64), _ones(8, 16000, 64), _ones(8, 16000, 64)),

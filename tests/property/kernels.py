@@ -12,12 +12,7 @@ from ilang.core.record import record
 
 Array = npt.NDArray[Any]
 
-FOLDS: dict[str, Any] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-}
+FOLDS: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 STARTS = {"sum": 0.0, "prod": 1.0, "max": -np.inf, "min": np.inf}
 BINARY: dict[str, Any] = {
     "add": np.add,

@@ -80,8 +80,7 @@ OPTIMISED = frozenset({"fast", "wide", "avx2", "baseline", "neon"})
 
 
 needs_avx2 = pytest.mark.skipif(
-    not runs_here("avx2"),
-    reason="programs with AVX2 instructions cannot run on this machine",
+    not runs_here("avx2"), reason="programs with AVX2 instructions cannot run on this machine"
 )
 AVX2 = pytest.param("avx2", marks=needs_avx2)
 """The mode of this name as a parameter of a test."""

@@ -161,10 +161,7 @@ def _parts(step: Step, of: Sequence[Array], value: Array) -> list[tuple[int, Arr
         case "max" | "min":
             won = MEANING["gte" if step.name == "max" else "lte"]
             share = np.where(of[0] == of[1], 0.5, 1.0)
-            return [
-                (step.of[0], won(of[0], of[1]), share),
-                (step.of[1], won(of[1], of[0]), share),
-            ]
+            return [(step.of[0], won(of[0], of[1]), share), (step.of[1], won(of[1], of[0]), share)]
         case "add" | "sub":
             return [
                 (step.of[0], True, 1.0),

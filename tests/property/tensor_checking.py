@@ -185,12 +185,7 @@ class Mirror:
         self.cells = {path: run.cells[path] for path in run.state}
 
     def loss(
-        self,
-        given: Mapping[str, Array],
-        held: list[Array],
-        path: str,
-        place: int,
-        step: float,
+        self, given: Mapping[str, Array], held: list[Array], path: str, place: int, step: float
     ) -> float:
         """The loss where one element of a parameter is another."""
         run = self.begun(given)

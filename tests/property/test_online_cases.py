@@ -341,11 +341,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "E0323",
         "applies power to x - m",
     ),
-    "shifted and no exponential": (
-        f"{SHIFTED} {SUM}",
-        "E0323",
-        "reduces it",
-    ),
+    "shifted and no exponential": (f"{SHIFTED} {SUM}", "E0323", "reduces it"),
     "shifted twice": (
         (
             f"(I & >mn~m {ROWS}) >> (mn-m~mn {ROWS} 1 & ~(I | I)) >> (^mn~mn {ROWS} 0 | I | I)"

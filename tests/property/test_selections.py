@@ -13,11 +13,7 @@ from tests.property.selections import FIRST, INPUTS, Function, Step, checked, de
 
 BATCH = 60
 PRODUCT = Function(
-    (
-        Step("sqrt", (1,)),
-        Step("mul", (FIRST, 0)),
-        Step("where", (0, FIRST - 1, 2, FIRST + 1), "gt"),
-    )
+    (Step("sqrt", (1,)), Step("mul", (FIRST, 0)), Step("where", (0, FIRST - 1, 2, FIRST + 1), "gt"))
 )
 """``where(a > 2, c, sqrt(b) * a)``."""
 

@@ -67,8 +67,7 @@ def _shapes(rank: int) -> list[tuple[int, ...]]:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("number", "mode"),
-    [(0, "sanitized"), (1, "fast"), AVX2, (3, "baseline"), (4, "threads")],
+    ("number", "mode"), [(0, "sanitized"), (1, "fast"), AVX2, (3, "baseline"), (4, "threads")]
 )
 def test_transposed(number: int, mode: str) -> None:
     """A share of all texts and types in each mode, every text once and more."""

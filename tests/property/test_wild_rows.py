@@ -172,7 +172,7 @@ WAYS = {
         " >> elementwise('f: x[i] -> sqrt(x)')",
     },
     "guarded": {
-        "index": "(I & >ij[j<i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<i]~i) >> ij[j<i]/i~ij",
+        "index": "(I & >ij[j<i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<i]~i) >> ij[j<i]/i~ij"
     },
 }
 """Programs for each, by notation."""

@@ -26,11 +26,7 @@ TEXTS = {
         ("o", "c", 2, 3),
     ),
     "one dimension": ("nc(x+v)*ocv~noxcv >> +noxcv~nox", ("n", "c", "w"), ("o", "c", 5)),
-    "one channel": (
-        "n(y+u)(x+v)*ouv~noyxuv >> +noyxuv~noyx",
-        ("n", "h", "w"),
-        ("o", 3, 3),
-    ),
+    "one channel": ("n(y+u)(x+v)*ouv~noyxuv >> +noyxuv~noyx", ("n", "h", "w"), ("o", 3, 3)),
     "groups": (
         "ngc(y+u)(x+v)*gocuv~ngoyxcuv >> +ngoyxcuv~ngoyx",
         ("n", 2, "c", "h", "w"),
@@ -42,10 +38,7 @@ TEXTS = {
         (3, 3, "c", "o"),
     ),
 }
-EXTENTS = (
-    {"n": 1, "c": 5, "o": 19, "h": 21, "w": 37},
-    {"n": 2, "c": 40, "o": 8, "h": 9, "w": 70},
-)
+EXTENTS = ({"n": 1, "c": 5, "o": 19, "h": 21, "w": 37}, {"n": 2, "c": 40, "o": 8, "h": 9, "w": 70})
 EMPTY = ({"n": 0, "c": 3, "o": 9, "h": 9, "w": 9}, {"n": 1, "c": 0, "o": 9, "h": 9, "w": 9})
 
 

@@ -201,11 +201,7 @@ def test_an_offset_of_one_axis_is_a_shift(text: str, expected: Any, target: str)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("text", "one", "other"),
-    [
-        ("(2i+1)*(2i)~i", 8, 9),
-        ("(i+u:3)+(i+u)~iu", 9, 8),
-        ("(i+u:3)+(i+v:2)~iuv", 9, 9),
-    ],
+    [("(2i+1)*(2i)~i", 8, 9), ("(i+u:3)+(i+u)~iu", 9, 8), ("(i+u:3)+(i+v:2)~iuv", 9, 9)],
 )
 def test_two_groups_give_an_axis_one_extent(text: str, one: int, other: int, target: str) -> None:
     """Whatever the order of the operands, at compile time and at run time."""

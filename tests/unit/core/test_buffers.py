@@ -7,14 +7,7 @@ import pytest
 from ilang.core.check.gpu import verify, verify_ordered
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.ir.gpu import Barrier, SwapBuffers
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    Program,
-    blocks_of,
-    map_statements,
-    statements_within,
-)
+from ilang.core.ir.kernel import Block, For, Program, blocks_of, map_statements, statements_within
 from ilang.core.machine import GPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace

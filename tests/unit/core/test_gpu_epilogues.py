@@ -62,10 +62,7 @@ def test_a_layer_is_computed_inside_of_its_blocks() -> None:
         (LAYER, ((0, 5), (5, 64), (64,))),
         (LAYER, ((70, 0), (0, 64), (64,))),
         (f"{PRODUCT} >> bo-bo~bo", ((200, 100), (100, 150), (200, 150))),
-        (
-            "abi*aio~abio >> +abio~abo >> ^abo~abo",
-            ((3, 130, 64), (3, 64, 140)),
-        ),
+        ("abi*aio~abio >> +abio~abo >> ^abo~abo", ((3, 130, 64), (3, 64, 140))),
         (CONVOLUTION, ((2, 8, 20, 20), (16, 8, 3, 3), (16,))),
     ],
 )

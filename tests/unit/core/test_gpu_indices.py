@@ -26,10 +26,7 @@ def lowered(text: str) -> Program:
         ("ij+ij~ij", ("n_ij",)),
         ("+ij~i", ("n_i n_j", "n_i n_j_1024_parts")),
         ("ij+j~ij", ("n_i n_j",)),
-        (
-            "ik*kj~ijk >> +ijk~ij",
-            ("n_i n_k", "n_i n_j n_k_128_parts", "n_k_128_strips", "n_k n_j"),
-        ),
+        ("ik*kj~ijk >> +ijk~ij", ("n_i n_k", "n_i n_j n_k_128_parts", "n_k_128_strips", "n_k n_j")),
         ("(2i+k)*k~ik >> +ik~i", ("n_ik", "n_i", "n_k")),
         ("f(x[300,200]) = -ij~ij", ()),
         ("f(x[300,2000000]) = -ij~ij", None),  # more elements than 32 bits number

@@ -26,10 +26,7 @@ MOMENT = "m = (ij+ij~ij)(x, g); p = (ij-ij~ij)(y, m)"
             2,
         ),  # reads nothing
         ("f(x[i,j], y[j,i]) = { a = (-ij~ij)(x); b = (ij-ji~ji)(a, y); a, b }", 2),  # another order
-        (
-            "f(x[i,i]) = { a = (-ij~ij)(x); b = (ij-ji~ij)(a, a); a, b }",
-            2,
-        ),  # other elements
+        ("f(x[i,i]) = { a = (-ij~ij)(x); b = (ij-ji~ij)(a, a); a, b }", 2),  # other elements
         ("f(x[i], y[i,j]) = { a = (-i~i)(x); b = (i*ij~ij)(a, y); a, b }", 2),  # fewer loops
         ("f(x[i,j]) = { a = (-ij~ij)(x); s = (+ij~i)(a); b = (ij/i~ij)(a, s); a, b }", 2),
         ("f(x[i,j]) = { a = (-ij~ij)(x); s = (+ij~.)(a); a, s }", 2),

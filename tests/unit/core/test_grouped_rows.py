@@ -49,8 +49,7 @@ def test_what_is_grouped(text: str, shapes: list[tuple[int, ...]], expected: lis
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "shape",
-    one_in(3, [(32, 2), (33, 3), (63, 2), (65, 4), (257, 7), (1000, 5), (2001, 15)]),
+    "shape", one_in(3, [(32, 2), (33, 3), (63, 2), (65, 4), (257, 7), (1000, 5), (2001, 15)])
 )
 def test_values(shape: tuple[int, int], dtype: type) -> None:
     rows, length = shape

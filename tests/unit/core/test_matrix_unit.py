@@ -60,11 +60,7 @@ def rounded(number: int, rounding: str) -> Apply:
     ("text", "rounding", "name"),
     [
         (PRODUCT, "tf32", "TF32"),
-        (
-            "einsum(\"ik,kj->ij\") | i:16,j:8,k:8 | i j k k' i' j' | i':m,j':m,k':m",
-            "tf32",
-            "TF32",
-        ),
+        ("einsum(\"ik,kj->ij\") | i:16,j:8,k:8 | i j k k' i' j' | i':m,j':m,k':m", "tf32", "TF32"),
         (PRODUCT_16, "bf16", "bf16"),
     ],
 )

@@ -24,9 +24,7 @@ ROWS = "(I & >ij~i) >> ij/i~ij"
 
 
 def program_of(
-    text: str,
-    dtypes: list[str | None] | None = None,
-    shapes: list[tuple[int, ...]] | None = None,
+    text: str, dtypes: list[str | None] | None = None, shapes: list[tuple[int, ...]] | None = None
 ) -> Program:
     graph = pipeline.graph_of(pipeline.text_component(text), "program")
     return pipeline.lower(pipeline.infer(graph, dtypes, shapes=shapes))

@@ -47,14 +47,7 @@ def scheduled(text: str) -> Scheduled:
     return shaped_to_schedule(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f")))
 
 
-ONCE = {
-    "choose": 1,
-    "analysis": 1,
-    "nests": 1,
-    "group": 1,
-    "provenance": 1,
-    "instances": 1,
-}
+ONCE = {"choose": 1, "analysis": 1, "nests": 1, "group": 1, "provenance": 1, "instances": 1}
 
 
 @pytest.fixture
@@ -72,11 +65,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(step, "choose", count("choose", choose))
     monkeypatch.setattr(choice, "choose_nests", count("nests", choose_nests))
     monkeypatch.setattr(choice, "analysed", count("analysis", analysed))
-    for name, class_ in (
-        ("group", Kernels),
-        ("provenance", Provenance),
-        ("instances", Instances),
-    ):
+    for name, class_ in (("group", Kernels), ("provenance", Provenance), ("instances", Instances)):
         monkeypatch.setattr(class_, "__init__", count(name, class_.__init__))
     return counts
 

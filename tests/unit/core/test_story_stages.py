@@ -58,11 +58,7 @@ def test_projections_tell_how_a_result_is_written() -> None:
     first, *_, last = layer().projections
     assert first.loops == (("b0", 20), ("o0", 16), ("k0", 2))
     assert first.reduced == ("k0",)
-    assert [row.cells for row in first.rows] == [
-        ("·", "0", "1"),
-        ("0", "·", "1"),
-        ("0", "1", "·"),
-    ]
+    assert [row.cells for row in first.rows] == [("·", "0", "1"), ("0", "·", "1"), ("0", "1", "·")]
     assert (first.injective, first.surjective, first.start) == (False, True, 0)
     assert (last.injective, last.surjective, last.start) == (True, True, None)
     diagonal = tensor.solve(tensor.einmax("i => ii", tensor.data(arange(3)))).story()

@@ -130,11 +130,7 @@ def test_refused(text: str, code: str, column: int, says: str) -> None:
 def test_as_a_component_and_in_text() -> None:
     rng = np.random.default_rng(1)
     x, y, z = (rng.random(shape) for shape in ((3, 4), (4, 5), (5, 2)))
-    for f in (
-        einsum("ij,jk,kl"),
-        i('einsum("ij,jk,kl")'),
-        i('einsum("ij,jk,kl") || 0 i l j k'),
-    ):
+    for f in (einsum("ij,jk,kl"), i('einsum("ij,jk,kl")'), i('einsum("ij,jk,kl") || 0 i l j k')):
         np.testing.assert_allclose(f(x, y, z, target="numpy"), x @ y @ z)
     both = i('einsum("ij,jk->ik") >> einsum("ij->ji")')
     np.testing.assert_allclose(both(x, y, target="numpy"), (x @ y).T)

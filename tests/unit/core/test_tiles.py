@@ -80,10 +80,7 @@ def with_tile(program: Program, change: Callable[[Tile], Tile]) -> Program:
             ),
             "a tile in registers has a loop for each dimension",
         ),
-        (
-            lambda tile: replace(tile, vector=24),
-            "a row of a tile has a vector at least",
-        ),
+        (lambda tile: replace(tile, vector=24), "a row of a tile has a vector at least"),
         (lambda tile: replace(tile, fill=None), "a copy that a tile fills has a deferred loop"),
         (lambda tile: replace(tile, number=None), "a tile that fills a copy is in registers"),
         (

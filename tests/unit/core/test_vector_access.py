@@ -46,12 +46,7 @@ def test_a_loop_leaves_what_is_no_group(
     assert ("start_" in cuda.emit(program)) == leaves
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"moved": ()}, "all that moves is vectors"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [({"moved": ()}, "all that moves is vectors")])
 def test_what_is_wrong_about_neighbors_is_told(changes: dict[str, object], message: str) -> None:
     program = lowered("^i~i", None)
 

@@ -253,8 +253,7 @@ def test_a_sum_and_what_is_made_of_its_view_are_one_kernel() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["(i+k:3)~ik >> +ik~i", "i[0<=i-2]~i", "i*@i~i", "-i~i | i:4 | i i'"],
+    "text", ["(i+k:3)~ik >> +ik~i", "i[0<=i-2]~i", "i*@i~i", "-i~i | i:4 | i i'"]
 )
 def test_windows_guards_positions_and_schedules_keep_a_view_where_it_is(text: str) -> None:
     m = Mixing(1)

@@ -17,13 +17,7 @@ from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.targets import cuda
-from ilang.codegen.targets.cuda_call import (
-    NUMBER,
-    WORKSPACE,
-    DeviceCall,
-    Value,
-    call_of,
-)
+from ilang.codegen.targets.cuda_call import NUMBER, WORKSPACE, DeviceCall, Value, call_of
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program

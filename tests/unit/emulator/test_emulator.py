@@ -34,10 +34,7 @@ def body(text: str) -> str:
             "ns::k<a, 2><<<dim3(1, 2), f(x), 0, s>>>(p, g(1, 2));",
             '::cuda_emulator::Configured("ns::k<a, 2>", dim3(1, 2), f(x), 0, s)(ns::k<a, 2>, p, g(1, 2));',
         ),
-        (
-            "k<<<1,\n    2>>>(\n  x);",
-            '::cuda_emulator::Configured("k", 1,\n    2)(k, \n  x);',
-        ),
+        ("k<<<1,\n    2>>>(\n  x);", '::cuda_emulator::Configured("k", 1,\n    2)(k, \n  x);'),
         ("__shared__ float a[2][N + 1];", "auto& a = ::cuda_emulator::shared<float[2][N+1], 0>();"),
         (
             "static __shared__ unsigned int n;",

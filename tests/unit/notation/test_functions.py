@@ -393,10 +393,7 @@ def test_refusals(text: str, code: str, line: int, column: int) -> None:
         ("op f(grad) = grad", "another name will do, such as `grad_`"),
         ("op f(x) = (x", "close it with `)`"),
         ("op g(x; n = 1) = x *. n\nop f(x) = g(x, 2)", "configuration follows a `;`: `(x; 2)`"),
-        (
-            "op g(x; n) = x *. n\nop f(x; m) = g(x, m)",
-            "configuration follows a `;`: `(x; m)`",
-        ),
+        ("op g(x; n) = x *. n\nop f(x; m) = g(x, m)", "configuration follows a `;`: `(x; m)`"),
         ("op f(x) = softmax(x)", "`use nn` has `softmax`"),
         ("op f(x) = linnear(x; 3)", "did you mean `linear`, of `nn`?"),
         ("def f(x):", "a tensor function is `op f(x) = x + 1`, a routine `cd step(x) { ... }`"),
