@@ -13,6 +13,7 @@ from __future__ import annotations
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import replace
+from ilang.core.schedule.choose.accesses import strided_order
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
 from ilang.core.schedule.choose.sites import loops_inside, shared_loops
 from ilang.core.schedule.choose.taking import inverse, taken
@@ -66,7 +67,7 @@ def shared_inside(
 
 def _reduced_inside(analysis: Analysis, known: ChosenNests, value: int, node: Assignment) -> int:
     """The number of its readers' loops that a reduction has outermost by itself: others would walk memory in steps."""
-    order = analysis.order(value, node)
+    order = strided_order(node, analysis.accesses[value], analysis.extents, analysis.machine)
     return min(
         shared_loops(node, known.nest(reader), inverse(mapping(node, read)), order)
         for reader, read in analysis.inlining.all_reads[value]

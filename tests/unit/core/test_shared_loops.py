@@ -25,3 +25,9 @@ def test_what_lanes_read_across_is_stored_for_several_readers_too() -> None:
     assert 5 <= len(tiles)
     for name in tiles:
         assert re.search(rf"tile {name} = 0[^\n]*\n +in vectors", loops), name
+
+
+def test_short_rows_that_two_reduce_stay_in_the_loop_over_rows() -> None:
+    """Lanes across rows would have taken the reduction out of it, and stored what its readers share."""
+    loops = i("(id-jd~ijd >> (I & I) >> ijd*ijd~ijd >> +ijd~ij >> <ij~i)").grad()
+    assert loops.loops((184, 8), (32, 8)).count("f32[184,32] shared") == 0
