@@ -131,7 +131,8 @@ class Reductions(Runs, ABC):
         frame.chunks[chunks.loop] = blocks, chunks.multiple, block
         yield from self._chunk(frame, inside, loops, chunks, keep)
         del frame.chunks[chunks.loop]
-        scope.block.append(kernel.For(block, size_of(blocks), tuple(inside.block)))
+        body = _unswitched(inside.block, several)
+        scope.block.append(kernel.For(block, size_of(blocks), body))
         after = Scope(scope, None, scope.names) if chunks.around else scope
         with self._opened(frame, inner, after) as innermost:
             self._add_chunks(frame, innermost, blocks, (parts, kept))
@@ -440,6 +441,20 @@ class Reductions(Runs, ABC):
 def _inner(frame: Frame, loops: Sequence[Loop]) -> list[Loop]:
     outputs = set(frame.node.output_axes())
     return [loop for loop in loops if loop.axis in outputs]
+
+
+def _unswitched(body: Sequence[kernel.Statement], test: tuple[Within, ...]) -> kernel.Block:
+    """A block with a test around the loops that do nothing else than what depends on it: they can be vectorized."""
+    out: list[kernel.Statement] = []
+    for s in body:
+        loop = replace(s, body=_unswitched(s.body, test)) if isinstance(s, kernel.For) else s
+        only = loop.body[0] if isinstance(loop, kernel.For) and len(loop.body) == 1 else None
+        if isinstance(loop, kernel.For) and isinstance(only, kernel.If) and only.within == test:
+            first, second = (replace(loop, body=part) for part in (only.body, only.otherwise))
+            out.append(kernel.If(test, (first,), (second,)))
+        else:
+            out.append(loop)
+    return tuple(out)
 
 
 def _over_elements(s: kernel.Statement, whole: int, step: int) -> kernel.Statement:
