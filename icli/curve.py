@@ -54,7 +54,7 @@ def _means(values: Sequence[float], count: int) -> list[float]:
 def curve_svg(
     losses: Sequence[Point],
     held_back: Sequence[Point],
-    names: tuple[str, str] = ("loss", "held back"),
+    names: tuple[str, str] = ("loss", "validation"),
     across: str = "step",
 ) -> str:
     """A drawing of losses by step, and of those of held-back data; or of other values, with their names."""

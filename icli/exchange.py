@@ -19,7 +19,7 @@ import numpy as np
 from ilang.codegen.system.files import open_regular, unreadable
 from ilang.codegen.system.npy import Array, check_memory, read_npy
 from ilang.codegen.system.outputs import FileKind
-from ilang.core.diagnostic import CommandError, DataError
+from ilang.core.diagnostic import CommandError, DataError, counted
 from ilang.core.dtype import INTEGER_ENDS, NUMPY_NAMES
 from ilang.core.source import Source, Span
 from ilang.icli.literal import (
@@ -188,7 +188,9 @@ def _of_rows(source: Source) -> ArrayLiteral:
         if not line and not any(_is_number(each) for each in fields):
             continue  # names of columns
         if rows and len(fields) != len(rows[0]):
-            message = f"this line has {len(fields)} numbers, and the first one {len(rows[0])}"
+            message = (
+                f"this line has {counted(len(fields), 'number')}, and the first one {len(rows[0])}"
+            )
             span = Span(source, *place.span())
             raise DataError("E0722", message, span, "a row has a number for each column")
         row = []

@@ -211,7 +211,7 @@ def epoch_text(epoch: Epoch, epochs: int) -> str:
     if epoch.loss is not None:
         parts.append(f"loss {epoch.loss:.6g}")
     if epoch.held_back is not None:
-        parts.append(f"held back {epoch.held_back:.6g}")
+        parts.append(f"validation {epoch.held_back:.6g}")
     return "   ".join(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ilang.core.build.values import Custom, Measured, Stored, Tensor
+from ilang.core.build.values import Computed, Custom, Measured, Stored, Tensor
 from ilang.core.diagnostic import MeaningError, counted
 from ilang.core.ir import functions as ast
 from ilang.core.ir.scalar import Apply, Operand
@@ -68,7 +68,16 @@ def _constant(name: str, rows: object, initial: object, span: Span) -> Stored:
 
 
 def _square(build: Functions, value: Tensor, span: Span) -> Tensor:
-    """The tensor, of which the input and the output row are one."""
+    """The tensor, of which the input and the output row are one.
+
+    Raises: MeaningError E0450 (it is computed element by element, so its rows would only be repeated).
+    """
+    if isinstance(value, Computed) and value.logic == "pointwise":
+        message = "`square` says that the rows of a matrix are equal, and computes no power"
+        help_line = (
+            "the second power of x is `x *. x`; of `square(w + b)`, say it of one: `square(w) + b`"
+        )
+        raise MeaningError("E0450", message, span, help_line)
     batch, both = (ast.RowNote((), name, ()) for name in ("batch", "square"))
     build.scopes += 1
     build.notes.append((value, "square", ast.ShapeNote((batch, both, both), span), build.scopes))

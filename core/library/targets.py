@@ -1,4 +1,4 @@
-"""Help for targets of losses: ``cross_entropy`` takes shares of classes, ``cross_entropy_at`` their numbers."""
+"""Help for shapes of losses: ``cross_entropy`` takes shares of classes, ``cross_entropy_at`` numbers; ``square``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ MEETINGS = ("E0510", "E0512")
 
 
 def advised(error: ShapeError, module: Module) -> ShapeError:
-    """An error of shapes; where it is of the targets of such a loss, it points there and names the other loss."""
+    """An error of shapes; where it is of the targets of such a loss, it points there and names the other loss.
+
+    Where ``square`` says of a tensor what does not hold, the help has the power that is meant.
+    """
+    if error.span is not None and error.span.text().startswith("square("):
+        error.help = "`square` says that both rows of a matrix are equal; a power is `x *. x`"
+        return error
     if error.code not in MEETINGS or (
         error.code == "E0510" and not re.search(r"\bis 1\b", error.message)
     ):

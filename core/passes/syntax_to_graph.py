@@ -430,7 +430,9 @@ class _GraphBuilder:
                 "E0410",
                 f"{visible(name)} names {counted(len(parameters), 'input')}, but its program has {count}",
                 at,
-                "name every input once, in order, or leave the parentheses out",
+                "`(I & I) >> f` gives one input to both of f; else name every input once, in order"
+                if len(parameters) == 1 and count == 2
+                else "name every input once, in order, or leave the parentheses out",
             )
         self.scopes += 1
         for slot, p in zip(wires.inputs, parameters, strict=True):

@@ -134,9 +134,10 @@ class DefinitionNames:
         if name in self.later:
             self.unknown(environment, name, span)
             return
-        known = [*PRIMITIVES, *self.file.names]
+        known = [*(each for each in PRIMITIVES if each != "square"), *self.file.names]
         unwritten = f"define it in a line of the file: `op {name}(x) = x + 1`"
-        guess = self.file.guesses.did_you_mean(name, known, _in_library(name) or unwritten)
+        usual = _USUAL.get(name.lower()) or _in_library(name)
+        guess = self.file.guesses.did_you_mean(name, known, usual or unwritten)
         message = f"there is no definition or primitive named `{name}`"
         self.refused.append(ModuleError("E0401", message, span, guess))
 
@@ -146,6 +147,15 @@ class DefinitionNames:
             if not entry.used and entry.kind in ("input", "value", "instance"):
                 is_input = entry.kind == "input"
                 self.refused.append(unread(entry.name, entry.span, end, is_input, UNREAD_HELP))
+
+
+_USUAL = {
+    **dict.fromkeys(
+        ("mse", "mse_loss", "mean_squared_error"), "`use nn` has `squared_error(y, t)`"
+    ),
+    **dict.fromkeys(("squares", "sq"), "the square of each element is `x *. x`"),
+}
+"""Functions of other systems by their names there, each with the help that says what stands for it."""
 
 
 def _in_library(name: str) -> str | None:

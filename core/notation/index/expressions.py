@@ -282,6 +282,8 @@ def _read_indices(reader: Reader, wanted: str) -> syntax.Pattern:
             from ilang.core.notation.guidance import operator_help
 
             help_line = operator_help(alone)
+        elif c == "(" and reader.text[:start].rstrip(BLANKS).endswith("~"):
+            help_line = 'axes of a result are joined by einx: `einx.id("a b c d -> (a c) (b d)")`'
         raise reader.unexpected("E0103", wanted, reader.hint() or help_line)
     _refuse_tail(reader, start)
     return syntax.Pattern(tuple(indices), reader.span(start))
@@ -340,6 +342,8 @@ def _group(reader: Reader) -> syntax.Index:
     terms, offset, last = _sum(reader)
     if (c := reader.peek()) != ")":
         help_line = f"without blanks: `{last}{c}`" if last.isdigit() and c in LETTERS else None
+        if c == ":" and terms and last.isdigit():
+            help_line = f"an extent stands behind its letter: `({'+'.join(terms)}:3-1)`"
         help_line = help_line or _word(reader, start + 1) or reader.hint() or GROUP_HELP
         raise reader.unexpected("E0107", "`+`, `-` or `)` in this affine index", help_line)
     reader.take(reader.pos + 1)

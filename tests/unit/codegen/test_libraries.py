@@ -514,3 +514,13 @@ def test_a_file_may_use_the_words_of_a_library(tmp_path: Path) -> None:
     assert load(tmp_path / "m.i")["ids"](np.eye(2), np.array([[1]])).shape == (1, 1, 2)
     (tmp_path / "m.i").write_text("use nn\nz = -i~i\nm = +i~.\nop f(a) = softmax(layer_norm(a))\n")
     assert load(tmp_path / "m.i").session("f", {"a": "4|3"})(np.ones((4, 3))).shape == (4, 3)
+
+
+@pytest.mark.parametrize("of", ["square(x - t)", "exp(square(x))"])
+def test_a_square_matrix_is_no_power(tmp_path: Path, of: str) -> None:
+    x = np.ones((4, 3), np.float32)
+    with pytest.raises(Error, match="`square` says") as caught:
+        session(tmp_path, f"op f(x, t) = {of} +. t", {})(x=x, t=x)
+    assert caught.value.code == ("E0450" if "-" in of else "E0512")
+    assert "`x *. x`" in caught.value.help
+    assert session(tmp_path, 'op f(x) = square("w") * x', {})(x=x).shape == (4, 3)

@@ -83,7 +83,7 @@ def test_what_is_printed_logged_and_drawn(here: Path) -> None:
     for number, entry in enumerate(epochs):
         mean = np.mean([each["loss"] for each in steps if each["epoch"] == number + 1])
         assert entry["loss"] == pytest.approx(mean)
-        assert f"loss {entry['loss']:.6g}   held back {entry['held_back']:.6g}" in lines[number]
+        assert f"loss {entry['loss']:.6g}   validation {entry['held_back']:.6g}" in lines[number]
     assert epochs[-1]["loss"] < epochs[0]["loss"]
     assert epochs[-1]["held_back"] < epochs[0]["held_back"]
     drawing = ElementTree.fromstring((here / "c.svg").read_text("utf-8"))

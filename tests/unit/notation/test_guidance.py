@@ -35,6 +35,8 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("v[i]~i", "E0117", "`n@vd~nd`"),
     # functions, by name, with or without indices
     ("exp(ij)~ij", "E0401", "`^ij~ij`"),
+    ("+(i+a-1:3)~i", "E0107", "`(i+a:3-1)`"),
+    ("ij*kl~(ik)(jl)", "E0103", 'einx.id("a b c d -> (a c) (b d)")'),
     ("exp(x)", "E0401", "`^ij~ij`"),
     ("log(i)~i", "E0401", "`$i~i`"),
     ("ln i~i", "E0105", "`$i~i`"),
@@ -236,6 +238,13 @@ def test_functions_mean_what_their_names_say(name: str) -> None:
     given = (x, x.T.copy()) if name == "matmul" else (x,)
     result = i(program)(*given, target="numpy")
     np.testing.assert_allclose(result, MEANINGS[name](x), rtol=1e-9, atol=1e-12)
+
+
+def test_products_of_kronecker_and_differences_mean_what_numpy_says() -> None:
+    x, y = np.arange(6.0).reshape(2, 3), np.array([[0.0, 1.0], [2.0, 5.0]])
+    kron, diff = ((named(name) or "").split("`")[-2] for name in ("kron", "diff"))
+    np.testing.assert_array_equal(i(kron)(x, y, target="numpy"), np.kron(x, y))
+    np.testing.assert_array_equal(i(diff)(y.ravel(), target="numpy"), np.diff(y.ravel()))
 
 
 @pytest.mark.parametrize(
