@@ -32,6 +32,7 @@ from ilang.core.explain.reasons import window_notes
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
+from ilang.core.names import Names
 from ilang.core.ops import ARGUMENTS, SLOW
 from ilang.core.record import record, replace
 
@@ -350,6 +351,7 @@ class _Meaning(Formulas):
             yield LoopLine(level, self._statement(item), definition, *self._mark(item.value))
             return
         word = {"+": "sum", "*": "product", ">": "most", "<": "least"}.get(node.acc, "found")
+        word = Names(self.names.values()).fresh(word)
         start = {"+": "0", "*": "1", ">": "−inf", "<": "inf", "&&": "true"}.get(node.acc, "false")
         gives = (self.origins[item.value],)
         yield LoopLine(level, f"{word} = {start}", "", gives)

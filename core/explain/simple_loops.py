@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import starmap
+from typing import Literal
 
 from ilang.core.calculus.affine import Affine, left, looking
 from ilang.core.dtype import FLOATS
@@ -40,6 +41,7 @@ from ilang.core.record import replace
 
 PART = re.compile(r"([A-Za-z]+\d*?)(?:([1-9])[a-z]*)?")
 """The name of a loop over a part of an axis: the axis, the number of the part, the letters of further splits."""
+INTEGER = re.compile(r"-?\d+")
 MOST = 1000
 """Lines from which on further calls of a kernel are a line each."""
 
@@ -262,18 +264,20 @@ class _Simple(KernelLoops):
         outer = self._outer(loop, body, (size.fixed or 0) * step)
 
         def limit(index: Affine, every: int) -> str:
+            every = every // step if every % step == 0 else every
             text = self._affine(index)
-            return text if every in (1, step) else f"ceil(({text})/{every})"
+            text = str(-(-int(text) // every)) if INTEGER.fullmatch(text) else text
+            return text if every == 1 or INTEGER.fullmatch(text) else f"ceil(({text})/{every})"
 
-        starts = ",".join(starmap(limit, loop.begin.limits()))
-        start = f"max(0,{starts})" if starts else "0"
+        start = _among("max", ["0", *starmap(limit, loop.begin.limits())])
+        ends = [self._stepped(loop)]
         for index, every in loop.end.limits():
-            text = limit(index, every)
             part = left(index)
             if part is None or part[1] == loop.size:
-                end = f"min({end},{text})"
+                ends.append(limit(index, every))
             elif index.variables() and not outer:
-                end = text if loop.size in self.parts else f"min({end},{text})"
+                ends = [*(() if loop.size in self.parts else ends), limit(index, every)]
+        end = _among("min", ends)
         name = self.letters[variable] = self._new_letter(loop, outer)
         first = "the first " if loop.first else ""
         by = f" by {step}" if 1 < step else ""
@@ -427,6 +431,14 @@ class _Simple(KernelLoops):
             self.words.append(f"{self.letters[variable]}{under}")
             terms.append((share.numerator, len(self.words) - 1))
         return replace(looking(index, self._in_letters), terms=tuple(terms))
+
+
+def _among(function: Literal["min", "max"], texts: Sequence[str]) -> str:
+    """The least or the greatest of some bounds; of the numbers in them the one that counts."""
+    numbers = [int(text) for text in texts if INTEGER.fullmatch(text)]
+    number = str((min if function == "min" else max)(numbers, default=0))
+    distinct = [*dict.fromkeys(number if INTEGER.fullmatch(text) else text for text in texts)]
+    return distinct[0] if len(distinct) == 1 else f"{function}({','.join(distinct)})"
 
 
 def _shown_blocks(s: ir.Statement) -> tuple[ir.Block, ...]:

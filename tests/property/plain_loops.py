@@ -23,6 +23,7 @@ from math import ceil
 import numpy as np
 
 from tests.property.plain_values import (
+    Code,
     Env,
     Outside,
     Reader,
@@ -32,7 +33,8 @@ from tests.property.plain_values import (
     split_index,
 )
 
-LOOP = re.compile(r"(\S+?)(?: in(?: block (\S+) of)? 0\.\.(\S+?))?(?: by (\d+))?")
+LOOP = re.compile(r"(\S+?)(?: in(?: block (\S+) of)? (?:0|max\((\S+)\))\.\.(\S+?))?(?: by (\d+))?")
+ROUNDED = re.compile(r"ceil\(\((.*)\)/(\d+)\)")
 LINE = re.compile(r"(.*?) (=|\+=|\*=) (.*)")
 TOGETHER = re.compile(r"(\w+) = \w+ of \1 over all (?:threads|lanes)")
 RANGES = re.compile(r"(.*?) for (\S+ in 0\.\.\S+(?: and \S+ in 0\.\.\S+)*)")
@@ -125,20 +127,31 @@ def compiled(node: Node, state: State, names: Mapping[str, object]) -> Run:
     return run
 
 
+def end_of(text: str, state: State) -> Code:
+    """Where a loop begins or ends: an index, or a part of one, rounded up."""
+    rounded = ROUNDED.fullmatch(text)
+    if rounded is None:
+        return index_code(text, state)
+    index, number = index_code(rounded[1], state), int(rounded[2])
+    return lambda env: -(-index(env) // number)
+
+
 def repeated(head: str, inside: Run, first: bool, state: State) -> Run:
     """What a loop does."""
     loop = LOOP.fullmatch(head)
     if loop is None:
         raise Unclear(f"how often is this done? {head!r}")
-    name, part, bound, step = loop[1], loop[2], loop[3] or loop[1], int(loop[4] or 1)
+    name, part, bound, step = loop[1], loop[2], loop[4] or loop[1], int(loop[5] or 1)
     steps = {f"{name} steps": step} if 1 < step else {}
-    ends = [index_code(each, state) for each in split_index(bound.removeprefix("min(").rstrip(")"))]
+    bound = bound[4:-1] if bound.startswith("min(") else bound
+    starts = [end_of(each, state) for each in split_index(loop[3] or "0")]
+    ends = [end_of(each, state) for each in split_index(bound)]
 
     def run(env: Env) -> None:
         count = min(end(env) for end in ends)
         if name in env:
             raise Unclear(f"{name} is the letter of two loops, one inside the other")
-        start, end = 0, count
+        start, end = max(start(env) for start in starts), count
         if part:
             length = step * ceil(ceil(count / step) / env[f"{part} counts"])
             start, end = env[part] * length, min(count, (env[part] + 1) * length)

@@ -177,7 +177,9 @@ def test_a_divisor_makes_no_test_that_its_quotient_makes() -> None:
     program = pipeline.lower(pipeline.infer(pipeline.module_graph(module, "attention")))
     last = simple_loops(program, {})[-1].text
     assert last.count("−inf") == 1
-    assert last.startswith("out[m+m',d] = (nan if t3_run[m'] == −inf else (0 if t6_run[m'] == 0 ")
+    assert last.startswith(
+        "out[m+m',d] = (nan if shift_maximum_run[m'] == −inf else (0 if norm_sum_run[m'] == 0 "
+    )
 
 
 def test_formulas_are_read_in_order() -> None:
