@@ -32,6 +32,8 @@ LINE = re.compile(
     r"^#[ \t]*(?:in(?:[ \t]+(?P<name>\w+))?|(?P<out>out)(?:[ \t]+(?P<place>\d+))?)[ \t]*=[ \t]*(?P<array>.*\S)",
     re.MULTILINE,
 )
+NAMED = re.compile(r"^#[ \t]*out[ \t]+[A-Za-z_]\w*[ \t]*=[ \t]*(?P<array>.*\S)", re.MULTILINE)
+"""A line of a result under a name, which is no line of an example."""
 RELATIVE, ABSOLUTE = 1e-5, 1e-8
 
 
@@ -123,7 +125,13 @@ def check(example: Example, results: Sequence[tuple[str, Array]]) -> None:
     if len(results) != len(example.results):
         count, writes = counted(len(results), "result"), len(example.results)
         message = f"the program gives {count}, and the example has {writes} of the lines `# out`"
-        raise DataError("E0771", message, example.span(), UPDATE_HELP)
+        named = NAMED.search(example.span().source.text)
+        help_line = (
+            f"a result has no name: `# out = {named['array']}`"
+            if named and writes < len(results)
+            else UPDATE_HELP
+        )
+        raise DataError("E0771", message, example.span(), help_line)
     for (name, got), written in zip(results, example.results, strict=True):
         wanted = written.array(None if split_dtype(written.span.text())[0] else _dtype(got))
         if wanted.dtype != got.dtype:

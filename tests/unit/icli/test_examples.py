@@ -57,6 +57,7 @@ def test_folders_files_without_examples_and_broken_ones(tmp_path: Path) -> None:
         (SUMS.replace("[[1, 2], [3, 4]]", "[[1, 2], [3]]"), "m.i:1:21"),
         (SUMS.replace("[[1, 2], [3, 4]]", "[1, 2]"), "m.i:1:10"),
         (SUMS.replace("# out", "# out = [3, 7]\n# out"), "1 result"),
+        (SUMS.replace("# out", "# out out"), "a result has no name: `# out = [3, 7]`"),
     ],
 )
 def test_what_is_wrong_is_told_at_its_place(text: str, says: str, tmp_path: Path) -> None:
