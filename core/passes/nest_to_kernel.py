@@ -22,12 +22,13 @@ dimension, given the parts in scope: right for every order of the parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import ValueId, VariableId
-from ilang.core.ir.scalar import Constant, Load, Scalar, Select
+from ilang.core.ir.scalar import Constant, Load, Scalar, Select, scalars_within
 from ilang.core.ir.schedule import (
     Chunks,
     Group,
@@ -55,7 +56,9 @@ if TYPE_CHECKING:
 
 
 LONGEST = 100
-"""The most characters of an assignment in a comment: unrolled ones are as long as what they compute."""
+"""The most characters of an assignment in a comment, and the most parts of its scalar.
+
+A text writes shared parts again: that of a long derivative would be exponentially long."""
 AssignmentText = Callable[[Shaped, int], str]
 """The text of an assignment, by its value."""
 
@@ -236,11 +239,12 @@ class _Lowering(OnlineReductions):
         self._add_step(frame, block, kernel.Store(frame.place.buffer, index, value))
 
     def _comment(self, frame: Frame) -> None:
-        assignment = self.text(self.shaped, frame.value)
         schedule = schedule_text(frame.node, frame.nest)
         line = f"{unscheduled(frame.node)}  {schedule}"
-        if len(assignment) <= LONGEST:
-            line = f"{assignment};  {line}"
+        parts = islice(scalars_within(frame.node.scalar), LONGEST)
+        if sum(1 for _ in parts) < LONGEST:
+            assignment = self.text(self.shaped, frame.value)
+            line = f"{assignment};  {line}" if len(assignment) <= LONGEST else line
         if self.comments[-1:] != [line]:
             self.comments.append(line)
 
