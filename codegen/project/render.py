@@ -325,10 +325,10 @@ def _parts(function: ExportedFunction) -> list[str]:
     derived += [*VARIANTS, *TEST_PARTS, *STATUS_WORDS.values()]
     for kernel in function.program.kernels:
         tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
-        loops = sum(isinstance(s, For) and s.parallel for s in statements_within(kernel.body))
+        outlines = (s.outline for s in statements_within(kernel.body) if isinstance(s, For))
         derived.append(kernel.name)
         derived += [f"{kernel.name}_tile{n}{end}" for n in range(tiles) for end in TILE_ENDINGS]
-        derived += [f"{kernel.name}_loop{n}" for n in range(loops)]
+        derived += [f"{kernel.name}_{each.name}" for each in outlines if each is not None]
     return [f"{function.name()}_{part}" for part in derived]
 
 

@@ -34,11 +34,12 @@ SIZES = {
     "layers": (2, 4, 6),
     "terms": (32, 64, 96),
     "inputs": (32, 64, 96),
-    **dict.fromkeys(("contractions", "tiles", "einsums"), (8, 16, 24)),
+    "contractions": (15, 30, 45),
+    **dict.fromkeys(("tiles", "einsums"), (8, 16, 24)),
 }
 """Where a step is much work, sizes have names of as many digits. Where formulas put several values in each other, which
 makes work go up and down by some hundred lines, they are larger: (18, 36, 54) statements of ``named`` fall short of a
-line by as much as (12, 24, 36) are above it."""
+line by as much as (12, 24, 36) are above it. From 15 ``contractions`` on the work of each is the same, line by line."""
 NOISE = 200
 """Lines that names of other lengths may cost."""
 

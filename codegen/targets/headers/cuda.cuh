@@ -95,19 +95,19 @@ static int check(const void *const *arrays, const size_t *bytes, int count, int 
 
 /* the threads and the blocks that a multiprocessor has room for at a time */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030
-#define RESIDENT_THREADS 2048
-#define RESIDENT_BLOCKS 32
+#define RESIDENT_THREADS() 2048
+#define RESIDENT_BLOCKS() 32
 #elif __CUDA_ARCH__ == 750
-#define RESIDENT_THREADS 1024
-#define RESIDENT_BLOCKS 16
+#define RESIDENT_THREADS() 1024
+#define RESIDENT_BLOCKS() 16
 #else
-#define RESIDENT_THREADS 1536
-#define RESIDENT_BLOCKS 16
+#define RESIDENT_THREADS() 1536
+#define RESIDENT_BLOCKS() 16
 #endif
 
 /* how many blocks registers are to leave room for: so many, or as many as there are threads for */
 #define LESSER(a, b) ((a) < (b) ? (a) : (b))
-#define AT_A_TIME(blocks, threads) LESSER(blocks, LESSER(RESIDENT_BLOCKS, RESIDENT_THREADS / (threads)))
+#define AT_A_TIME(blocks, threads) LESSER(blocks, LESSER(RESIDENT_BLOCKS(), RESIDENT_THREADS() / (threads)))
 
 /* the blocks that have a thread for each iteration, or as many as a launch may have: threads then do several */
 static unsigned blocks_of(int64_t iterations, int64_t threads, int64_t most)

@@ -13,7 +13,7 @@ around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from ilang.core.cost import Work, of_loop
 from ilang.core.ir import kernel as ir
@@ -32,7 +32,8 @@ def kernel_to_outlined(program: ir.Program) -> ir.Program:
     """The program whose kernels and parallel loops know what their functions take."""
     steps = {size: step for size, (_, step) in program.parts().items()}
     steps |= {size: int(USUAL) // most for size, most in program.chunks().items()}
-    kernels = tuple(_Outliner(program, kernel, steps).run() for kernel in program.kernels)
+    inputs = {program.buffers[n].name for n in program.inputs}
+    kernels = tuple(_Outliner(program, kernel, steps, inputs).run() for kernel in program.kernels)
     return replace(program, kernels=kernels)
 
 
@@ -61,14 +62,20 @@ class _Function:
 
 
 class _Outliner:
-    def __init__(self, program: ir.Program, kernel: ir.Kernel, steps: Mapping[int, int]) -> None:
-        """For a kernel; ``steps`` says how far apart the parts of split dimensions are, by size number."""
+    def __init__(
+        self, program: ir.Program, kernel: ir.Kernel, steps: Mapping[int, int], inputs: Set[str]
+    ) -> None:
+        """For a kernel; ``steps`` says how far apart the parts of split dimensions are, by size number.
+
+        The ``inputs`` are the names of input arrays.
+        """
         self.program = program
         self.kernel = kernel
         self.steps = steps
         self.functions = [_Function((), kernel.body, (0,), NONE)]
         self.homes: dict[BufferId, tuple[int, ...]] = {}
         self.names = Names()
+        self.inputs = inputs
         self.dtypes = {s.variable: s.dtype for s in ir.every(kernel.body, ir.Define)}
 
     def run(self) -> ir.Kernel:
@@ -142,11 +149,10 @@ class _Outliner:
 
     def _results(self, body: ir.Block) -> Iterator[str]:
         """The tensors that statements store elements of, and the arrays that they copy those of inputs to."""
-        inputs = {self.program.buffers[n].name for n in self.program.inputs}
         for s in ir.statements_within(body):
             if isinstance(s, STORES):
                 buffer = self.program.buffers[s.buffer]
-                yield buffer.name if buffer.tensor in inputs else buffer.tensor or buffer.name
+                yield buffer.name if buffer.tensor in self.inputs else buffer.tensor or buffer.name
 
     def _estimate(self, number: int) -> ThreadEstimate:
         """The work that decides on the threads of a function: its own, and that of the largest one that it calls."""

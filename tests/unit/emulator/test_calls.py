@@ -100,11 +100,16 @@ def hosts() -> list[Host]:
     return [host_of(lower(each, GPU)) for each in shaped]
 
 
+INDEX_TYPE = re.compile(r'"(\w+)<decltype\(index\)>"')
+"""The name of a kernel whose type of indices is chosen when the program runs."""
+
+
 def recorder(programs: Sequence[Program]) -> Native:
     """The emitted text of programs, whose kernels are empty, and whose launches are noted."""
     text = BODY.sub(r"\1{}", cuda.emit_together(programs))
     assert text.count("\n{}\n") >= len(programs)
     translated = translate(text, "calls.cu").replace("::cuda_emulator::Configured(", "Recorded(")
+    translated = INDEX_TYPE.sub(r'sizeof(index) == 4 ? "\1<int>" : "\1<int64_t>"', translated)
     noted = RECORDED + translated.replace("cudaMemsetAsync(", "recorded_fill(")
     return cache.library(noted, recipes.program_recipe(emulator().content), Native)
 
