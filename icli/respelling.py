@@ -46,7 +46,7 @@ FUNCTIONS = (
     rf"{NAME}\s*=\s*lambda\s+([^:]*):\s*(.+)",
     rf"{NAME}\s*=\s*@\((.*?)\)\s*(.+)",
     rf"{NAME}\s*=\s*\(?([\w\s,]+?)\)?\s*[-=]>\s*(.+)",
-    rf"(?:function|fn|func|fun|let|fonction)\s+{NAME}\s*\((.*?)\)\s*(?:=|:|return\b|\{{)?\s*(.+?)\s*;?\s*(?:end|\}})?",
+    rf"(?:function|fn|func|fun|let)\s+{NAME}\s*\((.*?)\)\s*(?:=|:|return\b|\{{)?\s*(.+?)\s*;?\s*(?:end|\}})?",
     rf"{NAME}\s*<-\s*function\s*\((.*?)\)\s*(.+)",
     rf"{NAME}\s*\(([\w\s,]*)\)\s*=\s*(.+)",
 )

@@ -117,8 +117,8 @@ class _PaddedWindows:
             return read
         known = tuple(each for each in ranges if each is not None)
         guarded = {guard.index for guard in guards}
-        first = next(n for n, part in enumerate(read.index) if part in guarded)
-        copied = prod(count for _, count in known[first:]) * BYTES[outside.dtype or ""]
+        outermost = next(n for n, part in enumerate(read.index) if part in guarded)
+        copied = prod(count for _, count in known[outermost:]) * BYTES[outside.dtype or ""]
         if self.machine.memory.kept_bytes < copied:
             return read
         index = tuple(
