@@ -192,8 +192,7 @@ class TileText(TileFunction):
         words += self.of_rows(f"{self.name}_most == {self.dims[0]}")
         words += [f"{self.plain.bound(loop.end)} == 1" for loop in self.tile.blocks]
         for loop, extent in zip(self.ragged, self.dims, strict=True):
-            ends = [end.at(loop.variable, extent - 1) for end in loop.within]
-            words += [self.plain.conditions([end]) for end in ends]
+            words += [self.plain.conditions([end]) for end in loop.reaches(extent - 1)]
         first = {self.plain.variable(loop.variable): "0" for loop in self.tile.blocks}
         some = (first.get(word, word) for word in self.parameters(some=True)[1])
         given = ", ".join((*self.of_rows("0"), "0", *some))

@@ -149,7 +149,7 @@ def _reads(
                 along = steps[-1:] == [1]
                 demand(not any(steps[:-1]) and (along or not any(steps)), "lanes read along a row")
                 padded = padded and (not along or program.buffers[part.buffer].padded)
-    inside = {end.at(lane.variable, extent - 1) for end in lane.within} <= set(tile.guards)
+    inside = {*lane.reaches(extent - 1)} <= {*tile.guards}
     demand(padded or inside, "lanes end with their row")
 
 

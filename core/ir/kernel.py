@@ -206,6 +206,10 @@ class For:
         """The conditions under which an iteration runs for sure."""
         return () if self.finite else self.within
 
+    def reaches(self, iteration: int) -> tuple[Within, ...]:
+        """The conditions that an iteration is none of those that its begin and end leave out."""
+        return tuple(each.at(self.variable, iteration) for each in self.within)
+
     def part(self) -> tuple[Affine, int] | None:
         """The first index of a loop over a part of a split dimension, and the size of that; None of other loops."""
         parts = (left(index) for index, _ in self.end.limits())

@@ -34,6 +34,7 @@ from ilang.core.ir.scalar import (
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, Plan, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import COSTS, OPS
+from ilang.core.passes.full_tiles import split
 from ilang.core.passes.scope import Block, Frame, Place, Rest, Scope, fresh
 from ilang.core.passes.storage import Storage, start_of, wraps
 from ilang.core.record import replace
@@ -56,7 +57,7 @@ class Loops:
 
     def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
         axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
-        scope, _ = self._counting(parent, axis)
+        scope, frame.variables[loop] = self._counting(parent, axis)
         frame.home[loop] = scope
         return scope
 
@@ -95,13 +96,11 @@ class Loops:
         whole = frame.node.sizes[axis]
         if not nest.factors[axis]:
             origin = frame.origin.get(axis)
-            if origin is None or not origin.index.is_natural() or loop in frame.constant:
+            if origin is None or not origin.index.is_natural():
                 return whole, ()
             assert origin.size is not None
             return whole, ((size_value(origin.size) - origin.index, 1),)
         size = self.storage.part(whole, nest.factors[axis], loop.part)
-        if loop in frame.constant:
-            return size, ()
         return size, rests(self.storage, frame, loop, {x: frame.variable(x) for x in frame.home})
 
     def _indexed(self, frame: Frame, index: Affine, kept: bool = False) -> Affine:
@@ -179,20 +178,11 @@ class Loops:
     def _over_lanes(
         self, frame: Frame, scope: Scope, loops: tuple[Loop, ...], make: Callable[[Block], None]
     ) -> None:
-        """A loop nest whose innermost loop is constant wherever all of it is inside its dimension."""
-        again = any(loop.axis == loops[-1].axis for loop in loops[:-1])
-        within = () if again else full(frame, self.storage, loops[-1:])
-        if not within:
-            self._over(frame, scope, list(loops), make)
-            return
-        bodies = []
-        for constant in (loops[-1:], ()):
-            inside = Scope(scope, None, scope.names)
-            frame.constant = frozenset(constant)
-            self._over(frame, inside, list(loops), make)
-            frame.constant = frozenset()
-            bodies.append(tuple(inside.block))
-        scope.block.append(kernel.If(within, bodies[0], bodies[1]))
+        """A loop nest, split where its innermost loop runs to its end."""
+        inside = Scope(scope, None, scope.names)
+        self._over(frame, inside, list(loops), make)
+        variables = {frame.variables[loops[-1]]}
+        scope.block += split(self.storage.sizes, tuple(inside.block), variables)
 
     def _add_step(
         self, frame: Frame, body: Block, step: kernel.Store | kernel.Change | kernel.Define
@@ -311,22 +301,3 @@ def combined(node: Assignment, one: Scalar, other: Scalar) -> Scalar:
     primitive = OPS[node.acc].binary
     assert primitive is not None
     return Apply(primitive, (one, other), other.dtype)
-
-
-def full(frame: Frame, storage: Storage, loops: tuple[Loop, ...]) -> tuple[Within, ...]:
-    """The conditions that every iteration of constant loops is inside its dimension, given the parts in scope."""
-    full_loops = []
-    for axis in dict.fromkeys(loop.axis for loop in loops):
-        nest, size = frame.nest, frame.node.sizes[axis]
-        if not nest.factors[axis] or storage.divides(size, nest.factors[axis]):
-            continue
-        inside = [loop for loop in nest.parts(axis) if loop in loops]
-        extents = [storage.part(size, nest.factors[axis], loop.part) for loop in inside]
-        reach = sum(
-            nest.weight(loop) * ((storage.sizes[n].fixed or 1) - 1)
-            for loop, n in zip(inside, extents, strict=True)
-        )
-        outside = [loop for loop in nest.parts(axis) if loop not in loops]
-        terms = tuple((nest.weight(loop), frame.variable(loop)) for loop in outside)
-        full_loops.append(Within(Affine(terms, reach), size))
-    return tuple(full_loops)

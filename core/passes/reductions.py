@@ -15,7 +15,7 @@ registers, which sum a few terms before they meet one, and which go chunk by chu
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 
 from ilang.core.calculus.affine import Affine, Within, axis_index
@@ -38,7 +38,8 @@ from ilang.core.ir.schedule import (
     ThreadTile,
 )
 from ilang.core.ir.shaped import Tensor
-from ilang.core.passes.loops import combined, full, rests
+from ilang.core.passes.full_tiles import split
+from ilang.core.passes.loops import combined, rests
 from ilang.core.passes.runs import Runs, Steps, Use
 from ilang.core.passes.scope import Block, Frame, Place, Rest, Scope
 from ilang.core.passes.storage import start_of
@@ -288,10 +289,9 @@ class Reductions(Runs, ABC):
         for loop in tile.blocks:
             around = self._enter(frame, loop, around)
         loops = [*tile.core, *tile.elements]
-        constant = () if full(frame, self.storage, tile.elements) else tile.elements
-        body = yield from self._version(
-            frame, around, constant, lambda inside: self._inside(frame, inside, loops, step)
-        )
+        staged, inside = dict(frame.staged), Scope(around, None, around.names)
+        yield from self._inside(frame, inside, loops, step)
+        frame.staged = staged
         start = replace(start_of(node), dtype=tile.dtype)
         trips = [(frame.variable(loop), *self._trip(frame, loop)) for loop in tile.blocks]
         for loop in tile.blocks:
@@ -304,7 +304,7 @@ class Reductions(Runs, ABC):
             Tile(
                 buffer,
                 start,
-                body,
+                tuple(inside.block),
                 blocks,
                 tile.partial,
                 vector=tile.vector,
@@ -316,35 +316,6 @@ class Reductions(Runs, ABC):
             stored = sorted(tile.elements, key=lambda x: (outputs.index(x.axis), x.part))
             order = tile.elements if tile.outer else tuple(stored)
             self._over_lanes(frame, scope, order, lambda body: use(body, element()))
-
-    def _versions(
-        self,
-        frame: Frame,
-        scope: Scope,
-        loops: tuple[Loop, ...],
-        fill: Callable[[Scope], Steps],
-    ) -> Generator[Steps, None, tuple[tuple[Within, ...], list[kernel.Block]]]:
-        """A block with constant loops, and one without where they may not stay inside; the conditions that they do."""
-        within = full(frame, self.storage, loops)
-        bodies = []
-        for constant in (loops, ()) if within else (loops,):
-            body = yield from self._version(frame, scope, constant, fill)
-            bodies.append(body)
-        return within, bodies
-
-    def _version(
-        self,
-        frame: Frame,
-        scope: Scope,
-        constant: tuple[Loop, ...],
-        fill: Callable[[Scope], Steps],
-    ) -> Generator[Steps, None, kernel.Block]:
-        """A block with some constant loops; all others stop at the ends of their dimensions."""
-        staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
-        frame.constant = frozenset(constant)
-        yield from fill(inside)
-        frame.constant, frame.staged = frozenset(), staged
-        return tuple(inside.block)
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
         node, nest = frame.node, frame.nest
@@ -370,17 +341,18 @@ class Reductions(Runs, ABC):
         )
 
     def _summed(self, frame: Frame, scope: Scope, sums: PartialSums, use: Use) -> Steps:
-        """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
+        """Sum a few terms in a variable, which all are there in a full tile, before they are used."""
 
         def terms(scope: Scope) -> Steps:
             held = self._accumulator("part", frame, sums.dtype, scope.block)
             return self._in_variable(frame, scope, held, sums.core, use)
 
         def inside(scope: Scope) -> Steps:
-            within, bodies = yield from self._versions(
-                frame, scope, sums.core, lambda top: self._around(frame, top, sums.outputs, terms)
-            )
-            scope.block.extend((kernel.If(within, bodies[0], bodies[1]),) if within else bodies[0])
+            staged, top = dict(frame.staged), Scope(scope, None, scope.names)
+            yield from self._around(frame, top, sums.outputs, terms)
+            frame.staged = staged
+            variables = {frame.variables[loop] for loop in sums.core}
+            scope.block += split(self.storage.sizes, tuple(top.block), variables)
 
         yield from self._around(frame, scope, sums.outer, inside)
 

@@ -62,7 +62,6 @@ class Frame:
 
     __slots__ = (
         "chunks",
-        "constant",
         "ends",
         "home",
         "instance",
@@ -72,6 +71,7 @@ class Frame:
         "place",
         "staged",
         "value",
+        "variables",
     )
 
     def __init__(
@@ -92,8 +92,8 @@ class Frame:
         """Loops of which a block of the iterations runs."""
         self.ends: dict[Loop, tuple[Affine, int]] = {}
         """Ends of loops before those of their dimensions: an index, and the step by which it is divided."""
-        self.constant: frozenset[Loop] = frozenset()
-        """Loops of a full register tile, which stop nowhere."""
+        self.variables: dict[Loop, VariableId] = {}
+        """The variable that each loop was opened with last, those that are closed among them."""
 
     def index_of(self, steps: LoopSteps) -> Affine:
         """Steps of loops as an index over loop variables."""

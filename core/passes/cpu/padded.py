@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 
-from ilang.core.calculus.affine import Within, axis_index
+from ilang.core.calculus.affine import axis_index
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile, Transpose
@@ -201,8 +201,8 @@ def _nest_of_zeros(
         second, both = (
             _nest(_zeros(program, filling, half, first), loops[inner:]) for first in (middle, 0)
         )
-        cleared = ir.If(_reaches(lanes, middle), (second,), (both,))
-    return _nest(ir.If(_reaches(lanes, extent - 1), (), (cleared,)), loops[:inner])
+        cleared = ir.If(lanes.reaches(middle), (second,), (both,))
+    return _nest(ir.If(lanes.reaches(extent - 1), (), (cleared,)), loops[:inner])
 
 
 def _zeros(program: ir.Program, filling: _PackingStore, size: int, first: int) -> ir.Statement:
@@ -224,11 +224,6 @@ def _nest(s: ir.Statement, around: Sequence[tuple[ir.For | ir.If, bool]]) -> ir.
 
 def _opens(s: ir.For | ir.If, variables: Container[int]) -> bool:
     return isinstance(s, ir.For) and s.variable in variables
-
-
-def _reaches(lanes: ir.For, lane: int) -> tuple[Within, ...]:
-    """The conditions that a row has the lane of this number."""
-    return tuple(end.at(lanes.variable, lane) for end in lanes.within)
 
 
 def _mentions(s: ir.For | ir.If, variable: int) -> bool:

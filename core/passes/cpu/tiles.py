@@ -123,9 +123,9 @@ def _target(program: Program, tile: Tile, after: Statement) -> TileTarget | None
     if None in lengths:
         return None
     inside = tuple(
-        end.at(loop.variable, (length or 0) - 1)
+        each
         for loop, length in zip(loops, lengths, strict=True)
-        for end in loop.within
+        for each in loop.reaches((length or 0) - 1)
     )
     return TileTarget(store.buffer, index, stride, (*inside, *within))
 
@@ -223,8 +223,7 @@ class Packer:
     def _whole_lanes(self, tile: Tile) -> tuple[Within, ...]:
         """The conditions that all lanes of a micro-kernel are inside."""
         loop = tile.loops()[-1]
-        last = (self.program.sizes[loop.size].fixed or 0) - 1
-        return tuple(end.at(loop.variable, last) for end in loop.within)
+        return loop.reaches((self.program.sizes[loop.size].fixed or 0) - 1)
 
 
 def _copied(s: ir.Statement) -> ir.Store | None:

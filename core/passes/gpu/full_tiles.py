@@ -16,7 +16,7 @@ a contraction are unrolled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -27,10 +27,9 @@ from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import VariableId
 from ilang.core.ir.rewriting import loops_of, nested, parts_of, reads_of, substituted, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.passes.full_tiles import Extents, full_test
 from ilang.core.record import mapped, mapped_inside, record, replace
 
-Extents = Mapping[VariableId, int | None]
-"""Iterations of the loops that are open inside of a region that all threads of a block enter; None where unknown."""
 Free = Callable[[Within, Extents], tuple[Within, ...]]
 """A function that gives what is left of a condition."""
 
@@ -112,7 +111,7 @@ class _TileSplitter:
     def _region(self, body: ir.Block) -> ir.Block:
         """A region, once without conditions, where one for all of them holds, and once with them."""
         body = self._rewritten(body, {}, self._unless_own)
-        asked, free = self._split(body, self._whole)
+        asked, free = self._split(body, partial(full_test, self.program.sizes))
         passed, behind = self._split(free, _passed)  # guards that a program has written
         free = (ir.If(passed, behind, free),) if passed else free
         return (ir.If(asked, free, body),) if asked else free
@@ -124,10 +123,10 @@ class _TileSplitter:
         asked: dict[Within, None] = {}
 
         def ask(condition: Within, inner: Extents) -> tuple[Within, ...]:
-            whole = test(condition, inner)
-            if whole is None:
+            of_all = test(condition, inner)
+            if of_all is None:
                 return (condition,)
-            asked[whole] = None
+            asked[of_all] = None
             return ()
 
         free = self._rewritten(body, {}, lambda s, inner: self._without(s, inner, ask))
@@ -325,23 +324,8 @@ class _TileSplitter:
         extent = self._extent(loop)
         if not loop.within or any(loop.begin.limits()) or loop.finite or not extent:
             return loop
-        left = [
-            each for end in loop.within for each in ask(end.at(loop.variable, extent - 1), inner)
-        ]
+        left = [each for end in loop.reaches(extent - 1) for each in ask(end, inner)]
         return loop if left else loop.whole()
-
-    def _whole(self, condition: Within, inner: Extents) -> Within | None:
-        """A test, by all threads, that a condition holds for all elements; None where that is no one condition.
-
-        Nor is there one where it never holds: a block of more elements than the dimension has.
-        """
-        index = condition.index
-        if condition.size is None or index.sizes or index.looked or not index.is_natural():
-            return None
-        most, extent = index.maximum(inner), self.program.sizes[condition.size].fixed
-        if most is None or (extent is not None and extent <= most.offset):
-            return None
-        return Within(most, condition.size)
 
 
 def _chosen(s: ir.Statement, inner: Extents, ask: Free) -> ir.Statement:
