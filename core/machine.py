@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ilang.core.dtype import BYTES
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 Kind = Literal["cpu", "gpu"]
 """The kind of a machine, which says what passes it has (``steps.PASSES``)."""
@@ -540,6 +540,9 @@ MULTIPROCESSORS = (
 )
 """CUDA C++ Programming Guide 13, technical specifications per compute capability; units as in the occupancy calculator
 of Nsight Compute 2025.3. The last one is what ``GPU.device.multiprocessors`` counts, and what schedules aim at."""
+
+SERIAL = replace(CPU, threads=replace(CPU.threads, most=1, levels=0))
+"""The same for programs that run on one core: no loop is shared, and no sum is made of blocks for that."""
 
 MACHINES = {"c": CPU, "cuda": GPU}
 """The machine of each target."""

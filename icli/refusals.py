@@ -110,7 +110,7 @@ def no_choice(
     option: str, value: str, choices: Sequence[str], renamed: Mapping[str, str]
 ) -> CommandError:
     """The error for a value that is none of the words that an option takes; ``renamed`` are words that it took."""
-    listed = " or ".join((", ".join(choices[:-1]), choices[-1]))
+    listed = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
     hint = did_you_mean(value, choices, f"it is {listed}")
     if value in renamed:
         hint = f"{value} is named {renamed[value]} now"

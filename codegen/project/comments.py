@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from textwrap import wrap
 
 from ilang.codegen.project.extents import settled_extents, spread
 from ilang.codegen.targets.c_session import SessionsText
@@ -18,6 +19,8 @@ WIDTH = 100
 """Columns of a formula."""
 MOST_LINES = 48
 """Lines of formulas of a file."""
+MOST_NAMES = 12
+"""Names of definitions that a line lists."""
 MARK = "written by `i build`"
 """Stands in the first lines of every file."""
 ON_DEVICE = (
@@ -46,10 +49,26 @@ def header_comment(
     if sessions.texts:
         example = sessions.texts[0].example()
         yield f" * What lasts from run to run is in {memory} that the caller of NAME_init gives."
+    inlined = inlined_in(functions)
+    if inlined:
+        line = f"Without a function here, as part of what uses them: {some_of(inlined)}."
+        yield from (f" * {row}" for row in wrap(line, WIDTH))
     yield " *"
     yield from (f" *     {line}" for line in example)
     yield " */"
     yield ""
+
+
+def inlined_in(functions: Sequence[ExportedFunction]) -> list[str]:
+    """The definitions that functions use, and that are none themselves."""
+    names = [t.definition for each in functions for t in each.shaped.tensors if t.definition]
+    exported = [f"_{function.program.name}" for function in functions]  # which a prefix may begin
+    return [n for n in dict.fromkeys(names) if not any(each.endswith(f"_{n}") for each in exported)]
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first of some names."""
+    return ", ".join([*names[:MOST_NAMES], "..."] if MOST_NAMES < len(names) else names)
 
 
 def example_call(

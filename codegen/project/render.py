@@ -40,7 +40,7 @@ from ilang.core.ir.cpu import Tile
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import For, statements_within
 from ilang.core.ir.shaped import Shaped, Size
-from ilang.core.machine import MACHINES
+from ilang.core.machine import MACHINES, Machine
 from ilang.core.pipeline import infer, lower
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean
@@ -111,12 +111,13 @@ def write_project(
     """
     chosen = list({graph.name: graph for graph in graphs}.values())
     _refuse_unknown(chosen, shapes or {})
-    functions = [exported_component(graph, shapes or {}, target) for graph in chosen]
+    machine = MACHINES[target]
+    functions = [exported_component(graph, shapes or {}, machine) for graph in chosen]
     return write_functions(functions, out, source_text, stem)
 
 
 def exported_component(
-    graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: str, prefix: str = ""
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], machine: Machine, prefix: str = ""
 ) -> ExportedFunction:
     """A component as a function, the extents of the inputs in ``shapes`` fixed, its name after a prefix.
 
@@ -125,7 +126,7 @@ def exported_component(
     """
     shaped = fixed(graph, shapes)
     shaped = replace(shaped, name=exported_name(shaped.name, prefix))
-    return ExportedFunction(shaped, lower(shaped, MACHINES[target]))
+    return ExportedFunction(shaped, lower(shaped, machine))
 
 
 def write_functions(
@@ -262,7 +263,10 @@ def render(
         f"{stem}_test.c": selftest(functions, stem, sessions=sessions),
         f"{stem}.pc": package(stem),
         "README.md": readme(
-            [each.name() for each in functions], [each.name for each in sessions], stem
+            [each.name() for each in functions],
+            [each.name for each in sessions],
+            stem,
+            "SHARE_LOOP(" in source,
         ),
     }
 
@@ -517,14 +521,17 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.rstrip("\n").encode()).hexdigest()[:16]
 
 
-def readme(functions: Sequence[str], sessions: Sequence[str], stem: str) -> str:
+def readme(functions: Sequence[str], sessions: Sequence[str], stem: str, has_threads: bool) -> str:
     """The text: what there is, how it is compiled, how it is called; of the names of functions and sessions."""
     names = [*functions, *sessions]
-    text = README + (OF_SESSIONS if sessions else "")
+    text = README if has_threads else README.replace(OF_THREADS, "").replace(FOR_CMAKE, "")
+    text += OF_SESSIONS if sessions else ""
     return text.replace("STEM", stem).replace("FUNCTIONS", "\n".join(f"- `{n}`" for n in names))
 
 
-README = """\
+OF_THREADS = "make OPENMP=1         # the same, which uses several cores\n"
+FOR_CMAKE = ", with `-DOPENMP=ON`"
+README = f"""\
 # STEM
 
 A library of functions on arrays, written by `i build`.
@@ -536,13 +543,12 @@ It is C99, and needs no other library than C's:
 
 ```sh
 make                  # libSTEM.a and libSTEM.so; each call takes the instructions that the processor has
-make OPENMP=1         # the same, which uses several cores
-make test             # compares every function with stored results
+{OF_THREADS}make test             # compares every function with stored results
 make example          # calls the first function
 make install PREFIX=/usr/local
 ```
 
-CMake has the same: `cmake -B build && cmake --build build`, with `-DOPENMP=ON`; `add_subdirectory` gives the target
+CMake has the same: `cmake -B build && cmake --build build`{FOR_CMAKE}; `add_subdirectory` gives the target
 `STEM`.
 Once installed, `pkg-config --cflags --libs STEM` gives the flags.
 

@@ -214,14 +214,17 @@ class Entry:
             yield f"{INDENT}plan->marks = plan->total;"
             yield f"{INDENT}if (!{self.added.format('&plan->total', self.marks_bytes)}) return 0;"
         if host.scratch:
+            alone = len(host.scratch) == 1
+            target = "plan->scratch_bytes" if alone else "scratch"
             yield f"{INDENT}plan->scratch = plan->total;"
-            yield f"{INDENT}size_t scratch;"
-            for private in self.host.scratch:
-                yield f"{INDENT}scratch = 0;"
+            yield from () if alone else [f"{INDENT}size_t scratch;"]
+            for private in host.scratch:
+                yield from () if alone else [f"{INDENT}scratch = 0;"]
                 for number in private:
-                    added = self.added.format("&scratch", "bytes")
+                    added = self.added.format(f"&{target}", "bytes")
                     yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{added}) return 0;"
-                yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
+                if not alone:
+                    yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
             yield from self._copies_of_scratch()
         if not host.has_workspace():
             yield f"{INDENT}return 1;"

@@ -123,7 +123,7 @@ class KernelFunctions:
                 count = " * ".join(f"(size_t){self.spelling.size(size)}" for size in buffer.dims)
                 yield f"scratch += padded({count} * sizeof({kind}));"
         if outline.calls and not loops:
-            given = "threads_with_scratch(scratch_bytes)" if outline.divided else "threads()"
+            given = "threads_with_scratch(scratch_bytes)" if outline.divided else "THREADS"
             yield f"const int team = {given};"
         yield from body
         yield "}"

@@ -151,11 +151,21 @@ class TileText(TileFunction):
 
     def _at_once(self) -> Iterator[str]:
         """The numbers of rows and lanes that are computed at a time, as constants."""
-        for number, block in enumerate(self.tile.micro_tiles):
+
+        def constants(words: Sequence[str], numbers: Sequence[int]) -> str:
+            values = zip(words, numbers, strict=True)
+            return f"enum {{ {', '.join(f'{self.name}_{word} = {n}' for word, n in values)} }};"
+
+        blocks = self.tile.micro_tiles
+        rows = [constants(("most", "some", "few"), each.rows) for each in blocks]
+        is_same = len({*rows}) == 1
+        if self.is_matrix() and is_same:
+            yield rows[0]
+        for number, block in enumerate(blocks):
             yield ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(block.held)
-            rows = self.of_rows("most", "some", "few")
-            words = zip(("lanes", *rows), (block.lanes, *block.rows), strict=False)
-            yield f"enum {{ {', '.join(f'{self.name}_{word} = {n}' for word, n in words)} }};"
+            yield constants(("lanes",), (block.lanes,))
+            if self.is_matrix() and not is_same:
+                yield rows[number]
         yield "#endif"
         yield f"enum {{ {self.name}_vectors = {self.name}_lanes / lanes_{self.kind} }};"
 

@@ -20,8 +20,8 @@ RESERVED = frozenset(
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C WITH_MPI WITH_NCCL
     RETURN_v3 RETURN_v4 RETURN_NEWEST MOST_THREADS
     MOST_SCRATCH ENOUGH INLINED MOST_BLOCKS BLOCK_WORK BLOCK_TERMS BLOCK_ELEMENTS LINE MAX_LANES MIN_LANES CHOSEN_LANES
-    LEAVES call_stop IN_REGISTER HAS_VECTORS IN_PARALLEL DO_PRAGMA
-    SHARE_BY SHARE_LOOP SHARE_STOPPABLE ADD_HALF SUM_LANES_2 SUM_LANES_4 SUM_LANES_8 SUM_LANES_16 SUM_LANES_32
+    LEAVES call_stop IN_REGISTER HAS_VECTORS IN_PARALLEL DO_PRAGMA THREADS THREAD TEAM
+    CALL_PART SHARE_LOOP SHARE_STOPPABLE ADD_HALF SUM_LANES_2 SUM_LANES_4 SUM_LANES_8 SUM_LANES_16 SUM_LANES_32
     SUM_LANES_64
     running_stop ALIGNED PREFETCH SCALAR STRAIGHT FUSED MOST_DIVIDED quad quad_anywhere SHUFFLED VECTOR HELD
     stored_array LONGEST_NAME STATE_NAMES json_reader json_entry COPIED_BYTES MOST_SENT PART_OF_MESSAGE BYTES_BEFORE
@@ -61,7 +61,7 @@ LOCAL = frozenset(
 
 FUNCTIONS = frozenset(
     """
-    blocks_of several start_in are_below_i32 are_below_i64 quad_past past_end blocks padded thread threads add share
+    blocks_of several start_in are_below_i32 are_below_i64 quad_past past_end blocks padded add share
     threads_with_scratch shares scratches start_of overlap measure check derive multiply compose where_bool are_below
     hashed_path round_philox philox random_words uniform_of_word fill_uniform fill_uniform_f64 write_header save_arrays
     skip_byte skip_if skip_over read_text read_number read_shape read_notes read_array begin_entries next_entry

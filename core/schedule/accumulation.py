@@ -253,7 +253,7 @@ def _shared(program: Scheduled, instance: Instance) -> tuple[int, int]:
 def _chunks(reduction: _Reduction) -> Chunks | None:
     """The chunks that threads share of a reduction outside all loops; None where it is too short for that."""
     machine, counts = reduction.program.machine, reduction.counts
-    if reduction.instance.chain or reduction.leading:
+    if reduction.instance.chain or reduction.leading or machine.threads.most < 2:
         return None
     if any(loop.axis not in reduction.reduced for loop in reduction.loops):
         return None
@@ -270,7 +270,7 @@ def _in_chunks(
     """Chunks of a reduction with output loops inside; where one is enough, what ``each`` of them would have."""
     machine, counts = reduction.program.machine, reduction.counts
     threads, around = machine.threads, reduction.nest.order[: reduction.leading]
-    if reduction.instance.chain or any(reduction.nest.roles):
+    if reduction.instance.chain or any(reduction.nest.roles) or threads.most < 2:
         return each
     if around and not _are_blocks(reduction, around, each):
         return each

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
-from ilang.core.machine import MACHINES
+from ilang.core.machine import MACHINES, SERIAL, Machine
 from ilang.icli.command import SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.definitions import config_of, heads_of, rows_given, settings_of, used_in
 from ilang.icli.programs import all_of, is_file, subjects
@@ -39,7 +39,7 @@ def run(request: Request, screen: Screen) -> int:
     from ilang.codegen.system.files import read_module
 
     module = read_module(path)
-    heads = heads_of(module)
+    heads, machine = heads_of(module), _machine(request)
     names = list(dict.fromkeys(request.all("--def")))
     if not names:
         from ilang.core.notation.files.module import exports
@@ -51,7 +51,6 @@ def run(request: Request, screen: Screen) -> int:
     if chosen:
         components = [name for name in names if name not in heads]
         return _with_sessions(request, screen, module, chosen, components)
-    target = request.one("--target") or "c"
     for option in ("--config", "--load"):
         if request.has(option):
             message = f"{option} is for tensor functions and routines, and none is built"
@@ -68,10 +67,40 @@ def run(request: Request, screen: Screen) -> int:
     stem = Path(path).stem
     prefix = prefix_of(request.one("--prefix"), stem)
     graphs = list({graph.name: graph for graph in graphs}.values())
-    functions = all_of(graphs, lambda graph: exported_component(graph, shapes, target, prefix))
+    functions = all_of(graphs, lambda graph: exported_component(graph, shapes, machine, prefix))
     written = _write(request, functions, module, prefix)
     _tell(screen, graphs, shapes, tuple(renamed(functions)), written, module.source.name)
+    if not request.has("--wheel"):
+        _tell_functions(screen, [each.name() for each in functions], functions)
     return 0
+
+
+def _tell_functions(
+    screen: Screen, names: Sequence[str], functions: Sequence[ExportedFunction]
+) -> None:
+    """Tell the names of functions, and sessions, where definitions are part of them."""
+    from ilang.codegen.project.comments import inlined_in, some_of
+
+    inlined = inlined_in(functions)
+    if inlined:
+        kind = "function is" if len(names) == 1 else "functions are"
+        part = "part of it" if len(names) == 1 else "part of what uses them"
+        verb = "is" if len(inlined) == 1 else "are"
+        screen.note(
+            f"the {kind} {some_of(names)}; {some_of(inlined)} {verb} {part}:"
+            f" --def {inlined[0]} builds one alone"
+        )
+
+
+def _machine(request: Request) -> Machine:
+    """The machine that is compiled for. Raises: CommandError E0830."""
+    target = request.one("--target") or "c"
+    if not request.has("--threads"):
+        return MACHINES[target]
+    if target == "cuda":
+        message = "--threads 1 is for functions in C, and --target is cuda"
+        raise CommandError("E0830", message, help="leave one of them out")
+    return SERIAL
 
 
 def _write(
@@ -145,7 +174,7 @@ def _with_sessions(
     from ilang.codegen.project.sessions import exported, solved, trained
     from ilang.codegen.session.model import Model
 
-    target = request.one("--target") or "c"
+    machine = _machine(request)
     prefix = prefix_of(request.one("--prefix"), Path(module.source.name).stem)
     graphs = [each.graph for each in subjects(module, components)] if components else []
     inputs = {
@@ -163,20 +192,23 @@ def _with_sessions(
         heads,
         lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config)),
     )
-    functions, sessions = exported(definitions, MACHINES[target], prefix)
+    functions, sessions = exported(definitions, machine, prefix)
     checkpoint = request.one("--load")
     if checkpoint is not None:
         sessions = trained(sessions, checkpoint)
     renames = [*renamed(functions), *(pair for each in sessions for pair in each.renamed)]
     functions += [function for each in sessions for function in each.functions()]
     alone = [
-        exported_component(graph, shapes, target, prefix)
+        exported_component(graph, shapes, machine, prefix)
         for graph in {graph.name: graph for graph in graphs}.values()
     ]
     functions += alone
     renames += renamed(alone)
     written = _write(request, functions, module, prefix, sessions)
     _tell(screen, graphs, shapes, renames, written, module.source.name)
+    names = [*(each.name for each in sessions), *(each.name() for each in alone)]
+    if not request.has("--wheel"):
+        _tell_functions(screen, names, functions)
     return 0
 
 
@@ -214,6 +246,7 @@ COMMAND = Command(
         Option.of_definition("Build this definition; repeat for several", many=True),
         SHAPE,
         Option("--prefix", "NAME", "Begin the names in C with NAME_; default: the name of the file; none: no prefix"),
+        Option("--threads", "N", "With 1: C for one core, about half as long", ("1",)),
         Option("--wheel", "NAME==VERSION", "Write a wheel of Python instead: the library, compiled, with a function"
                " for each definition"),
         Option("--config", "NAME=VALUE", "Set a value after the `;` of an `op` or `cd`: lr=0.1,hid=64; repeat for"

@@ -90,6 +90,7 @@ OPTIONS: dict[str, dict[str, Sequence[str]]] = {
         "--def": ("net", "main"),
         "--shape": ("x=3", "x=4|3"),
         "--prefix": ("none", "my", "1"),
+        "--threads": ("1", "2"),
         "--wheel": ("my==1", "my"),
         "--config": ("n=2",),
     },

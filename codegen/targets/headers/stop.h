@@ -27,11 +27,11 @@ static _Thread_local call_stop *running_stop;
         __asm__("" : "+r"(part_stop)); \
         if (here_stop == NULL) { \
             part_stop(__VA_ARGS__); \
-        } else if (_setjmp(*(jmp_buf *)here_stop->place(here_stop, thread())) != 0) { \
-            here_stop->landed(here_stop, thread()); \
-        } else if (here_stop->enter(here_stop, thread())) { \
+        } else if (_setjmp(*(jmp_buf *)here_stop->place(here_stop, THREAD)) != 0) { \
+            here_stop->landed(here_stop, THREAD); \
+        } else if (here_stop->enter(here_stop, THREAD)) { \
             part_stop(__VA_ARGS__); \
-            here_stop->leave(here_stop, thread()); \
+            here_stop->leave(here_stop, THREAD); \
         } \
     } while (0)
 
@@ -41,9 +41,18 @@ static _Thread_local call_stop *running_stop;
 #ifdef _OPENMP
 #define SHARE_STOPPABLE(count, work, better, function, ...) \
     do { \
-        call_stop *const here_stop = running_stop; \
-        SHARE_BY(count, work, better, function(__VA_ARGS__), if (here_stop != NULL) here_stop->pause(here_stop), \
-            PART_STOP(here_stop, function, __VA_ARGS__), if (here_stop != NULL) here_stop->resume(here_stop)); \
+        const int64_t iterations = count; \
+        const int sharing = shares(team, iterations, work, better); \
+        if (sharing < 2) { \
+            CALL_PART(0, iterations, 0, team, function(__VA_ARGS__)); \
+        } else { \
+            call_stop *const here_stop = running_stop; \
+            if (here_stop != NULL) here_stop->pause(here_stop); \
+            IN_PARALLEL(sharing) \
+            CALL_PART(share(iterations, THREAD), share(iterations, THREAD + 1), THREAD, 1, \
+                PART_STOP(here_stop, function, __VA_ARGS__)); \
+            if (here_stop != NULL) here_stop->resume(here_stop); \
+        } \
     } while (0)
 #else
 #define SHARE_STOPPABLE SHARE_LOOP

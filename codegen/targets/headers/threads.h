@@ -9,6 +9,23 @@
 #endif
 #include "machine.h"
 
+/*
+ * threads of OpenMP, or one: how many there are, how many share the loop that runs, and the number of this one;
+ * IN_PARALLEL stands before what so many do together
+ */
+#ifdef _OPENMP
+#define THREADS omp_get_max_threads()
+#define TEAM omp_get_num_threads()
+#define THREAD omp_get_thread_num()
+#define DO_PRAGMA(words) _Pragma(#words)
+#define IN_PARALLEL(count) DO_PRAGMA(omp parallel num_threads(count))
+#else
+#define THREADS 1
+#define TEAM 1
+#define THREAD 0
+#define IN_PARALLEL(count)
+#endif
+
 /* how many threads have so many bytes of scratch storage each */
 static inline int scratches(size_t scratch_bytes)
 {
@@ -16,40 +33,12 @@ static inline int scratches(size_t scratch_bytes)
     return scratch_bytes <= MOST_SCRATCH ? (int)(MOST_SCRATCH / scratch_bytes) : 1;
 }
 
-/* the threads that there are: what OpenMP would take */
-static inline int threads(void)
-{
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
-/* the same, as far as there is scratch storage */
+/* the threads that there are, as far as there is scratch storage */
 static inline int threads_with_scratch(size_t scratch_bytes)
 {
     const int most = scratches(scratch_bytes);
-    return threads() < most ? threads() : most;
+    return THREADS < most ? THREADS : most;
 }
-
-/* the number of the calling thread among those that share a loop */
-static inline int thread(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
-/* stands before a call that so many threads do together */
-#ifdef _OPENMP
-#define DO_PRAGMA(words) _Pragma(#words)
-#define IN_PARALLEL(count) DO_PRAGMA(omp parallel num_threads(count))
-#else
-#define IN_PARALLEL(count)
-#endif
 
 /* how many of a team share a loop: one, where there is little work or a loop inside has more iterations to share */
 static inline int shares(int team, int64_t iterations, double work, int inside)
@@ -62,46 +51,34 @@ static inline int shares(int team, int64_t iterations, double work, int inside)
 /* the first iteration of a thread's part; of many iterations, parts are multiples of 16 */
 static inline int64_t share(int64_t iterations, int number)
 {
-#ifdef _OPENMP
-    const int64_t count = omp_get_num_threads();
-#else
-    const int64_t count = 1;
-#endif
-    const int64_t more = iterations % count, at = iterations / count * number + (number < more ? number : more);
+    const int64_t count = TEAM, more = iterations % count;
+    const int64_t at = iterations / count * number + (number < more ? number : more);
     return iterations < 1024 * count || number == count ? at : at / 16 * 16;
 }
 
-/*
- * a loop as a call: all its iterations from 0 to until - 1 by this thread, or by several threads the part of each;
- * worker is the number of the thread, and inside how many may share loops of the function
- */
-#define SHARE_BY(count, work, better, alone, before, part, after) \
+/* a call for the iterations from a first one until a last, by worker, for which so many threads share loops inside */
+#define CALL_PART(first, last, number, others, call) \
+    do { \
+        const int64_t from = first, until = last; \
+        const size_t worker = (size_t)(number); \
+        const int inside = others; \
+        (void)worker, (void)inside; \
+        call; \
+    } while (0)
+
+/* a loop as calls of a function: all of its iterations by this thread, or by each of several its part */
+#define SHARE_LOOP(count, work, better, function, ...) \
     do { \
         const int64_t iterations = count; \
         const int sharing = shares(team, iterations, work, better); \
         if (sharing < 2) { \
-            const int64_t from = 0, until = iterations; \
-            const size_t worker = 0; \
-            const int inside = team; \
-            (void)worker, (void)inside; \
-            alone; \
+            CALL_PART(0, iterations, 0, team, function(__VA_ARGS__)); \
         } else { \
-            before; \
             IN_PARALLEL(sharing) \
-            { \
-                const int64_t from = share(iterations, thread()), until = share(iterations, thread() + 1); \
-                const size_t worker = (size_t)thread(); \
-                const int inside = 1; \
-                (void)worker, (void)inside; \
-                part; \
-            } \
-            after; \
+            CALL_PART(share(iterations, THREAD), share(iterations, THREAD + 1), THREAD, 1, \
+                function(__VA_ARGS__)); \
         } \
     } while (0)
-
-/* the same by a function of from, until and others */
-#define SHARE_LOOP(count, work, better, function, ...) \
-    SHARE_BY(count, work, better, function(__VA_ARGS__), (void)0, function(__VA_ARGS__), (void)0)
 
 /* how many blocks a reduction is computed in, from the number of its terms */
 static inline int64_t blocks(double terms)

@@ -12,11 +12,12 @@ static inline size_t padded(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* add a padded number of bytes to a total; 0 if that is more than memory can be */
+/* add a number of bytes, rounded up to whole cache lines, to a total; 0 if that is more than memory can be */
 static inline int add(size_t *total, size_t bytes)
 {
-    if (bytes > SIZE_MAX / 4 || padded(bytes) > SIZE_MAX / 4 - *total) return 0;
-    *total += padded(bytes);
+    const size_t whole = (bytes + LINE - 1) / LINE * LINE;
+    if (bytes > SIZE_MAX / 4 || whole > SIZE_MAX / 4 - *total) return 0;
+    *total += whole;
     return 1;
 }
 

@@ -16,6 +16,8 @@ with another role is not.
 
 from __future__ import annotations
 
+from math import prod
+
 from ilang.core.cost import of_loop
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile, Transpose
@@ -76,6 +78,9 @@ class _Parallelizer:
         """Whether a loop may have enough to do for several threads."""
         if not alone and not any(isinstance(s, (ir.For, Tile, Transpose)) for s in loop.body):
             return False
-        least = self.program.machine.threads.enough_work
+        least, most = self.program.machine.threads.enough_work, self.program.chunks()
         works = (work.split(self.program.sizes) for work in of_loop(self.program, loop))
-        return any(unknown or least <= time for time, unknown in works)
+        return any(
+            not most.keys() >= set(unknown) or least <= time * prod(most[n] for n in unknown)
+            for time, unknown in works
+        )

@@ -25,9 +25,9 @@ UNITS = {"plain": (), "threads": ("-fopenmp",), "avx2": ("-mavx2", "-mfma")}
 CHECKS = {
     "threads": """
         need(scratches(MOST_SCRATCH / MOST_THREADS) == MOST_THREADS && scratches(MOST_SCRATCH + 1) == 1);
-        need(threads() >= 1 && threads_with_scratch(0) >= 1 && thread() == 0);
+        need(THREADS >= 1 && threads_with_scratch(0) >= 1 && THREAD == 0);
         IN_PARALLEL(1)
-        need(thread() == 0);
+        need(THREAD == 0);
         need(shares(1, 100, 1e9, 0) == 1 && shares(4, 100, ENOUGH - 1.0, 0) == 1);
         need(shares(4, 100, ENOUGH, 0) == 4 && shares(4, 3, 1e9, 0) == 3 && shares(4, 6, 1e9, 1) == 1);
         need(share(100, 0) == 0 && share(100, 1) == 100);

@@ -22,6 +22,7 @@ from ilang.codegen.targets.identifiers import function_identifier, identifier, m
 from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.ir.graph import Graph
+from ilang.core.machine import CPU, SERIAL
 from ilang.core.notation.files.module import exports, parse_module
 from ilang.core.pipeline import infer, lower, module_graph
 from ilang.core.source import Source
@@ -505,6 +506,23 @@ def test_formulas_stand_at_the_top(tmp_path: Path) -> None:
     build(MATMUL, tmp_path)
     text = (tmp_path / "model.c").read_text()
     assert text.startswith("/* matmul: out[i,j] = sum_k a[i,k]*b[k,j]\n *\n * model.c: written by")
+
+
+@needs_make
+def test_c_for_one_core_shares_nothing(tmp_path: Path) -> None:
+    """It is shorter, compiles without a warning, and passes its test."""
+    lines = dict[str, int]()
+    for name, machine in (("alone", SERIAL), ("shared", CPU)):
+        text = PROGRAMS["several"] + MATMUL + PROGRAMS["windows"] + "total = +i~.\n"
+        functions = [project.exported_component(graph, {}, machine) for graph in graphs(text)]
+        project.write_functions(functions, tmp_path / name, text, "model")
+        files = ("model.c", "model_support.h", "README.md", "model.h")
+        texts = {file: (tmp_path / name / file).read_text() for file in files}
+        shares = [file for file in files if "SHARE_LOOP" in texts[file] or "OPENMP" in texts[file]]
+        assert shares == ([] if machine is SERIAL else [*files[:3]])
+        lines[name] = sum(text.count("\n") for text in texts.values())
+    assert lines["alone"] < 0.9 * lines["shared"]
+    passes(tmp_path / "alone", f"CFLAGS=-std=c99 {STRICT}")
 
 
 def test_names_at_file_scope_are_known(tmp_path: Path) -> None:

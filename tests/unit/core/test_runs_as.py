@@ -11,7 +11,8 @@ from ilang.core.pipeline import explain, graph_of, text_component
     ("text", "shape", "line"),
     [
         ("+ij~j | i:32 | i j i' | i:p", (4096, 300), "cores share i"),
-        ("+ij~j", (4096, 300), "cores share parts of the sum and j"),
+        ("+ij~j", (4096, 300), "cores share parts of the sum"),
+        ("+ij~j", (4096, 9000), "cores share j"),
         ("+ij~j", (3, 5), "plain loops, one element after the other"),
     ],
 )
