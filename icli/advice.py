@@ -152,7 +152,7 @@ def _shapes(session: ReplSession) -> dict[str, tuple[int, ...]]:
 
 
 def _in_another_language(session: ReplSession, line: str, error: Error) -> Error | None:
-    """The error for a line of arrays as Python, MATLAB, Julia or APL write them; None for another line."""
+    """The error for a line of arrays as Python writes them; None for another line."""
     binding, value = _value(line)
     shapes = _shapes(session)
     try:
@@ -165,7 +165,7 @@ def _in_another_language(session: ReplSession, line: str, error: Error) -> Error
         return ShapeError(mismatch.code, mismatch.message, help=mismatch.hint)
     text = value.strip()
     if lines is None:
-        ranged = None if error.code == "E0721" else range_of(as_python(text, shapes))
+        ranged = None if error.code == "E0721" else range_of(as_python(text))
         if ranged is None:
             return None
         return DataError("E0721", f"`{text}` is not an array", help=f"write {ranged}")

@@ -19,8 +19,8 @@ Shape = tuple[int, ...]
 MODULES = r"(?:(?:np|numpy|jnp|torch|tf)\.(?:random\.)?)?"
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 CALL = re.compile(rf"{MODULES}([a-z]\w*)\s*\(([-+.,eE\d\s()\[\]]*)\)")
-RANGE = re.compile(rf"({NUMBER}):({NUMBER})(?::({NUMBER}))?")
-"""A range as MATLAB, Julia and slices write it."""
+RANGE = re.compile(rf"({NUMBER}):({NUMBER})")
+"""A range as slices write it."""
 
 
 def _sizes(*numbers: Number) -> Shape:
@@ -58,7 +58,7 @@ ARRAYS: dict[str, tuple[str, Callable[..., Shape], Callable[..., Any]]] = {
 
 MAKERS = {
     **{name: name for name in ARRAYS},
-    "identity": "eye", "range": "arange", "iota": "arange", "empty": "zeros", "random": "rand", "randn": "rand",
+    "identity": "eye", "range": "arange", "empty": "zeros", "random": "rand", "randn": "rand",
 }  # fmt: skip
 """Functions that make an array, by their names here and elsewhere."""
 SPACED = re.compile(r"([a-z]\w*)(?:[\s:]([-+.,eEx\d\s]*))?")
@@ -118,10 +118,6 @@ def call_of(text: str) -> str | None:
 
 
 def range_of(text: str) -> str | None:
-    """The help for a range such as ``0:20``, or ``1:2:10`` with its step; None for another text."""
+    """The help for a range such as ``0:20``; None for another text."""
     match = RANGE.fullmatch(text.strip("[] "))
-    if match is None:
-        return None
-    if match[3] is not None:
-        return f"`arange({match[1]}, {match[3]}, {match[2]})`, which ends before {match[3]}"
-    return f"`arange({match[1]}, {match[2]})`, which ends before {match[2]}"
+    return match and f"`arange({match[1]}, {match[2]})`, which ends before {match[2]}"

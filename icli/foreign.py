@@ -103,7 +103,7 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
 
     Raises: UnknownNameError for a name among arrays, or in a known function, that is bound to nothing; MismatchError.
     """
-    text = as_python(text, arrays)
+    text = as_python(text)
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

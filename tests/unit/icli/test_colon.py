@@ -199,8 +199,6 @@ def test_help_on_words(session: ReplSession) -> None:
     ("line", "found", "advice"),
     [
         ("x^2", "E0821", "`(I | 2) >> ij^.~ij x`"),
-        ("x'", "E0821", "`ij~ji x`"),
-        ("z = x' @ x", "E0821", "`z = ik*kj~ijk >> +ijk~ij t1 x`"),
         ("del x", "E0821", "`:drop x`"),
         ("y[1:]", "E0821", "`(1+i:2)~i y`"),
         ("x[:1, -1]", "E0821", "`(i:1)j~ij >> i1~i x`"),
