@@ -95,10 +95,7 @@ def _reduction(rng: random.Random) -> Task:
     )
     axes = " ".join(f"[{c}]" if n in over else c for n, c in enumerate(letters))
     return Task(
-        "reduction",
-        f'einx.{name}("{axes}")',
-        _arrays(rng, list(extents.values())),
-        meaning,
+        "reduction", f'einx.{name}("{axes}")', _arrays(rng, list(extents.values())), meaning
     )
 
 

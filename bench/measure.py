@@ -102,10 +102,7 @@ def _contestants(names: Sequence[str], threads: int) -> list[tuple[str, Mapping[
 
 
 def timed(
-    workload: Workload,
-    table: Mapping[str, Mapping[str, Prepare]],
-    limits: Limits,
-    effort: Effort,
+    workload: Workload, table: Mapping[str, Mapping[str, Prepare]], limits: Limits, effort: Effort
 ) -> dict[str, Any]:
     """A workload on every contestant that has its program.
 

@@ -80,10 +80,7 @@ def _products(seed: int) -> Iterator[Task]:
         lambda _, a, b, c, d: (a @ b) @ (c @ d),
     )
     yield task(
-        "doitgen",
-        "rqs*sp~rqps >> +rqps~rqp",
-        ((150, 140, 160), (160, 160)),
-        lambda _, a, c: a @ c,
+        "doitgen", "rqs*sp~rqps >> +rqps~rqp", ((150, 140, 160), (160, 160)), lambda _, a, c: a @ c
     )
     yield task(
         "syrk",

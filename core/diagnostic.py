@@ -328,11 +328,7 @@ def as_object(error: Error) -> dict[str, object]:
         "column": None if span is None else span.column(),
         "length": None if span is None else max(1, span.end - span.start),
         "labels": [
-            {
-                "line": at.span.line_number(),
-                "column": at.span.column(),
-                "text": encodable(at.text),
-            }
+            {"line": at.span.line_number(), "column": at.span.column(), "text": encodable(at.text)}
             for at in error.labels
         ],
         "help": error.help,

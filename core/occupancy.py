@@ -10,15 +10,7 @@ from math import prod
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import CombineThreads, ThreadLoop, threads_of
-from ilang.core.ir.kernel import (
-    Block,
-    Define,
-    For,
-    Kernel,
-    Program,
-    blocks_of,
-    every,
-)
+from ilang.core.ir.kernel import Block, Define, For, Kernel, Program, blocks_of, every
 from ilang.core.ir.rewriting import accesses, named
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.machine import DeviceLimits, Multiprocessor

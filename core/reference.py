@@ -214,10 +214,7 @@ def _assign(
 
 
 def _of_nothing(
-    node: Assignment,
-    values: list[Array],
-    dims: tuple[int, ...],
-    types: dict[str, np.dtype[Any]],
+    node: Assignment, values: list[Array], dims: tuple[int, ...], types: dict[str, np.dtype[Any]]
 ) -> Array:
     """The result of an assignment without iterations: its base, or what a fold of nothing gives."""
     if node.base is not None:

@@ -20,12 +20,7 @@ from ilang.core.ir.syntax import Module
 from ilang.core.record import record
 from ilang.core.source import Source
 from ilang.icli.configuration import configuration
-from ilang.icli.definitions import (
-    NOTHING_RETURNED,
-    all_functions,
-    head_of,
-    heads_of,
-)
+from ilang.icli.definitions import NOTHING_RETURNED, all_functions, head_of, heads_of
 from ilang.icli.lines import CALLS, split_words
 from ilang.icli.programs import named_results
 from ilang.icli.staged import DefinitionAtShapes

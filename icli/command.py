@@ -50,12 +50,7 @@ class Option(click.Option):
     """An option: its spellings (the last one names it), and what its value is called; None for a flag."""
 
     def __init__(
-        self,
-        names: str,
-        metavar: str | None,
-        says: str,
-        takes: Takes = "word",
-        **attributes: Any,
+        self, names: str, metavar: str | None, says: str, takes: Takes = "word", **attributes: Any
     ) -> None:
         """``attributes`` are click's, but for two.
 

@@ -90,10 +90,7 @@ def files_read(program: Tree | Module) -> list[InputFile]:
     texts = [part.text for part in parts if isinstance(part, Text)]
     texts += [part.name for part in parts if isinstance(part, Declared)]
     arrays = [beside(file, each) for each in texts if each.endswith(".npy")]
-    return [
-        ("the program", file),
-        *(("a file of the program", each) for each in arrays),
-    ]
+    return [("the program", file), *(("a file of the program", each) for each in arrays)]
 
 
 def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, str]:

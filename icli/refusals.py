@@ -135,9 +135,7 @@ def too_many_operands(command: str, most: int, others: Sequence[str]) -> Command
         help_line = f"its arrays are given by their shapes: --shape {','.join(map(str, shapes))}"
     times = ("no operand", "one operand")[most] if most < 2 else f"{most} operands"
     return CommandError(
-        "E0806",
-        f"i {command} takes {times}, and {others[0]} is one too many",
-        help=help_line,
+        "E0806", f"i {command} takes {times}, and {others[0]} is one too many", help=help_line
     )
 
 

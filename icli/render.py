@@ -112,9 +112,7 @@ class _Sheet:
             yield self._table(("step", "expression", "says", ""), [self._step(s) for s in steps])
         for head, *rows in projection_tables(page):
             yield self._table(
-                head,
-                [self._projection(row) for row in rows],
-                [_color(axis) for axis in head[1:]],
+                head, [self._projection(row) for row in rows], [_color(axis) for axis in head[1:]]
             )
         story = story_rows(page)
         if story:

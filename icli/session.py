@@ -20,33 +20,16 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import (
-    CommandError,
-    Error,
-    ModuleError,
-    Note,
-    counted,
-)
+from ilang.core.diagnostic import CommandError, Error, ModuleError, Note, counted
 from ilang.core.ir.syntax import DISCARD, Module, Name, names_in
 from ilang.core.notation.lines import without_comments
-from ilang.core.notation.reader import (
-    COMBINATORS,
-    RESERVED,
-)
+from ilang.core.notation.reader import COMBINATORS, RESERVED
 from ilang.core.record import replace
 from ilang.core.source import Source
 from ilang.icli.calls import Calls, RunRequest, defined_name
 from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
-from ilang.icli.lines import (
-    BINDS,
-    DEFINES,
-    LAST,
-    WHERE,
-    array_in_program,
-    refuse_open,
-    split_words,
-)
+from ilang.icli.lines import BINDS, DEFINES, LAST, WHERE, array_in_program, refuse_open, split_words
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed, named_results
 from ilang.icli.replies import Reply

@@ -143,11 +143,7 @@ if TYPE_CHECKING:  # a block of overloads alone is what mypy takes
     ) -> Any: ...
     @overload
     def einsum(
-        spec: Any,
-        array: Any,
-        /,
-        *arrays: Any,
-        **options: Unpack[_EinsumOptions],
+        spec: Any, array: Any, /, *arrays: Any, **options: Unpack[_EinsumOptions]
     ) -> NDArray[Any]: ...
 
 

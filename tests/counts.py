@@ -13,16 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("core", "codegen", "icli", "ilang")
 WHOLE_NUMBERS = frozenset(
-    [
-        "Affine",
-        "Extent",
-        "Within",
-        "Derivation",
-        "Reach",
-        "Derived",
-        "Known",
-        "Looked",
-    ]
+    ["Affine", "Extent", "Within", "Derivation", "Reach", "Derived", "Known", "Looked"]
 )
 """Names of records that say a whole number, or a condition on one, over loops and sizes."""
 HOLDING = (ast.stmt, ast.match_case, ast.ExceptHandler)

@@ -74,11 +74,7 @@ class CallPlan:
     )
 
     def __init__(
-        self,
-        compiled: Compiled,
-        extents: Sequence[int],
-        outputs: Sequence[Output],
-        names: Names,
+        self, compiled: Compiled, extents: Sequence[int], outputs: Sequence[Output], names: Names
     ) -> None:
         run_time = [extents[n] for n in compiled.interface.arguments]
         self._library = compiled.library(threads=False)

@@ -48,10 +48,7 @@ class DescribedProgram:
 
     @ends_at_caller
     def source(
-        self,
-        target: str = "c",
-        *shapes: tuple[int, ...],
-        dtypes: Sequence[object] | None = None,
+        self, target: str = "c", *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
     ) -> str:
         """The program as text, of "c" or "cuda"; with shapes, one per input, the extents are fixed in it.
 

@@ -81,9 +81,7 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
     takes = (*("axis", "keepdims") * (name in AXES), *known, *OPTIONS)
     if unknown := [key for key in rest if key not in takes]:
         raise DataError(
-            "E0747",
-            f"{name} takes no {unknown[0]}",
-            help=f"by name it takes {', '.join(takes)}",
+            "E0747", f"{name} takes no {unknown[0]}", help=f"by name it takes {', '.join(takes)}"
         )
     numbers = {key: _number(name, key, rest.pop(key)) for key in known if key in rest}
     if "size" in numbers:  # windows lie side by side, where nothing else is said

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.call.arguments import (
-    SUPPORTED,
-    check_is_list,
-    contiguous,
-    supported_array,
-)
+from ilang.codegen.call.arguments import SUPPORTED, check_is_list, contiguous, supported_array
 from ilang.codegen.call.dispatch import RunnableProgram
 from ilang.codegen.call.specialization import Specialization
 from ilang.codegen.call.threads import THREADS

@@ -299,10 +299,7 @@ class Program(DescribedProgram):
         return self.values([tensor], target, given)[0]
 
     def values(
-        self,
-        tensors: Sequence[Tensor],
-        target: str = "c",
-        given: Mapping[str, Any] | None = None,
+        self, tensors: Sequence[Tensor], target: str = "c", given: Mapping[str, Any] | None = None
     ) -> list[Array]:
         """The elements of several tensors, computed by one program.
 

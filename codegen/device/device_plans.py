@@ -156,9 +156,7 @@ _left: list[type] = []
 
 
 def read_tensors(
-    kinds: Sequence[type],
-    reader: Reader,
-    memory: Callable[[Any, Sequence[Output]], TensorMemory],
+    kinds: Sequence[type], reader: Reader, memory: Callable[[Any, Sequence[Output]], TensorMemory]
 ) -> None:
     """Have tensors of some classes read so; ``memory`` is that of a device, for results of some shapes and types."""
     _readers.update(dict.fromkeys(kinds, reader))

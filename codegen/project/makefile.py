@@ -46,10 +46,7 @@ MPI_AND_NCCL = Switch(
 )
 """The same on devices."""
 ALONE_ON_DEVICE = Switch(
-    "",
-    "",
-    f"{ALONE.flags}NCCL_1 = $(MPI_1)\n",
-    " $(MPI_$(MPI))$(NCCL_$(NCCL))",
+    "", "", f"{ALONE.flags}NCCL_1 = $(MPI_1)\n", " $(MPI_$(MPI))$(NCCL_$(NCCL))"
 )
 NOTHING = Switch("", "", "", "")
 """For functions."""

@@ -369,9 +369,7 @@ def _write_whole(out: Path, files: Mapping[str, str], settle: Callable[[], None]
         return list(files)
     if os.path.lexists(out):
         raise ToolError(
-            "E0911",
-            f"{out} exists and is no folder",
-            help="name another folder, or move it away",
+            "E0911", f"{out} exists and is no folder", help="name another folder, or move it away"
         )
     with _parents(out), _new_folder(out.parent, settle) as folder:
         _fill(folder, files)

@@ -75,10 +75,7 @@ class CNames:
 
 
 def solved(
-    model: Model,
-    name: str,
-    shapes: Mapping[str, Rows],
-    config: Mapping[str, Given],
+    model: Model, name: str, shapes: Mapping[str, Rows], config: Mapping[str, Given]
 ) -> SolvedDefinition:
     """A tensor function or a routine to be exported, its shapes inferred, for any number of ranks.
 

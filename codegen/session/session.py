@@ -485,9 +485,7 @@ def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str,
             given_dtype = SUPPORTED.get(array.dtype, array.dtype)
             message = f"{path} is {tensor.dtype} in this session, and {given_dtype} in {source}"
             raise DataError(
-                "E0758",
-                message,
-                help=f"convert it: array.astype('{NUMPY_TYPES[tensor.dtype]}')",
+                "E0758", message, help=f"convert it: array.astype('{NUMPY_TYPES[tensor.dtype]}')"
             )
     return {
         path: fitted(path, given[place], arrays.tensors[path]) for path, place in places.items()

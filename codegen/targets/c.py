@@ -73,9 +73,7 @@ def emit_kernels(program: ir.Program) -> str:
 
 
 def emit_source(
-    programs: Sequence[ir.Program],
-    stem: str,
-    sessions: SessionsText | None = None,
+    programs: Sequence[ir.Program], stem: str, sessions: SessionsText | None = None
 ) -> tuple[str, str]:
     """The support header and the implementation that go with ``emit_header``; functions of programs may have variants.
 

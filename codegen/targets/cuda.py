@@ -71,9 +71,7 @@ def emit_together(programs: Sequence[Program]) -> str:
 
 
 def emit_source(
-    programs: Sequence[Program],
-    stem: str,
-    sessions: SessionsText | None = None,
+    programs: Sequence[Program], stem: str, sessions: SessionsText | None = None
 ) -> str:
     """The implementation that goes with ``cuda_header.emit_header``."""
     includes, more = (sessions.includes(), [*sessions.lines()]) if sessions else ((), [])

@@ -6,12 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_header
 from ilang.codegen.targets.c_entry import status_declarations, statuses, wrapped
-from ilang.codegen.targets.c_header import (
-    argument_lines,
-    parameters,
-    sizes_lines,
-    work_lines,
-)
+from ilang.codegen.targets.c_header import argument_lines, parameters, sizes_lines, work_lines
 from ilang.codegen.targets.identifiers import function_identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.pipeline import host_of

@@ -98,10 +98,7 @@ def condition(spelling: Spelling, vectors: VectorAccess) -> str:
 
 
 def together(
-    spelling: Spelling,
-    vectors: VectorAccess,
-    variable: VariableId,
-    body: Sequence[Statement],
+    spelling: Spelling, vectors: VectorAccess, variable: VariableId, body: Sequence[Statement]
 ) -> Iterator[str]:
     """The statements of a worker for a vector, whose elements are those of a block and of the iterations after it."""
     steps = [Affine(((1, variable),), n) for n in range(vectors.count)]
@@ -163,10 +160,7 @@ def _copied(
 
 
 def _lane(
-    spelling: Spelling,
-    body: Sequence[Statement],
-    places: dict[BufferId, str],
-    lane: str,
+    spelling: Spelling, body: Sequence[Statement], places: dict[BufferId, str], lane: str
 ) -> Iterator[str]:
     """The statements for one element of a vector."""
     for s in body:

@@ -12,13 +12,7 @@ from typing import Any
 
 from ilang.core.build.counting import least_expressions
 from ilang.core.build.routines import Built, Result, Routines
-from ilang.core.build.settings import (
-    Around,
-    Evaluation,
-    Meaning,
-    Setting,
-    evaluated,
-)
+from ilang.core.build.settings import Around, Evaluation, Meaning, Setting, evaluated
 from ilang.core.build.tensor import SCALAR, Rows
 from ilang.core.build.values import Measured, NumberTensor, Stored, Tensor
 from ilang.core.diagnostic import DataError, Label, MeaningError, visible

@@ -216,11 +216,7 @@ class Routines(Functions):
             self.routine(routine, owner, names, given[0] if given else None)
 
     def routine(
-        self,
-        routine: ast.Routine,
-        owner: Owner,
-        names: dict[str, Meaning],
-        first: Tensor | None,
+        self, routine: ast.Routine, owner: Owner, names: dict[str, Meaning], first: Tensor | None
     ) -> Evaluation:
         """Run the statements of a routine; what it declares belongs to its first tensor."""
         declared = targets(routine.statements)

@@ -133,11 +133,7 @@ def _tile(program: ir.Program, tile: Tile, demand: Demand) -> None:
 
 
 def _reads(
-    program: ir.Program,
-    tile: Tile,
-    lanes: tuple[ir.For, int],
-    body: ir.Block,
-    demand: Demand,
+    program: ir.Program, tile: Tile, lanes: tuple[ir.For, int], body: ir.Block, demand: Demand
 ) -> None:
     """Lanes read one element after the other, or all the same one; none past the end of memory."""
     (lane, extent), padded = lanes, True

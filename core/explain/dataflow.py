@@ -137,9 +137,7 @@ def _edges(
 
 
 def _in_order(
-    nodes: Sequence[FlowNode],
-    edges: Iterable[tuple[int, int]],
-    kernels: Sequence[tuple[int, ...]],
+    nodes: Sequence[FlowNode], edges: Iterable[tuple[int, int]], kernels: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[FlowNode, ...], tuple[tuple[int, int], ...], tuple[tuple[int, ...], ...]]:
     """Nodes with sources first, those of a kernel together.
 

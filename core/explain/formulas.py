@@ -14,14 +14,7 @@ from collections.abc import Container, Mapping, Sequence, Set
 from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.explain.expression import affine_terms, affine_text, size_text, written_names
 from ilang.core.explain.marks import LineMark
-from ilang.core.explain.piece import (
-    ATOM,
-    PRODUCT,
-    Piece,
-    position_piece,
-    scalar_piece,
-    updated,
-)
+from ilang.core.explain.piece import ATOM, PRODUCT, Piece, position_piece, scalar_piece, updated
 from ilang.core.ir.scalar import Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
 from ilang.core.names import Names

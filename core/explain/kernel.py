@@ -18,22 +18,9 @@ from ilang.core.calculus.affine import Affine, Within, at_least_0, left
 from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Outline, ThreadEstimate, Tile, Transpose
-from ilang.core.ir.gpu import (
-    Barrier,
-    CombineThreads,
-    MatrixProduct,
-    SwapBuffers,
-    ThreadLoop,
-)
+from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.rewriting import accesses
-from ilang.core.ir.scalar import (
-    Apply,
-    Load,
-    Local,
-    Position,
-    Scalar,
-    Select,
-)
+from ilang.core.ir.scalar import Apply, Load, Local, Position, Scalar, Select
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, Role
 from ilang.core.ops import PRIMITIVES
 

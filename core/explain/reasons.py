@@ -23,14 +23,7 @@ from ilang.core.calculus.extent import (
 from ilang.core.explain.expression import size_text
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Annotation
-from ilang.core.ir.shaped import (
-    Assignment,
-    Derivation,
-    Reach,
-    Shaped,
-    Size,
-    View,
-)
+from ilang.core.ir.shaped import Assignment, Derivation, Reach, Shaped, Size, View
 from ilang.core.source import Span
 
 

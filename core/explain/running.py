@@ -8,15 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.gpu import ThreadLoop
-from ilang.core.ir.kernel import (
-    For,
-    HorizontalReduction,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    every,
-)
+from ilang.core.ir.kernel import For, HorizontalReduction, If, Kernel, Program, Statement, every
 from ilang.core.ir.schedule import Chunks, RegisterTile, Scheduled
 from ilang.core.ops import REDUCING
 

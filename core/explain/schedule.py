@@ -233,10 +233,7 @@ def _online(
     ]
     words += ["read while partial"] if online.partial else []
     quotients = _where(scheduled, instances[number].value, online.divided)
-    for says, links in (
-        ("corrected by", online.shifts),
-        ("divided by", online.divisors),
-    ):
+    for says, links in (("corrected by", online.shifts), ("divided by", online.divisors)):
         words += [f"{says} {' '.join(linked(link, number) for link in links)}"] if links else []
     words += [f"quotients{quotients}"] if quotients else []
     scaled = " ".join(linked(link, link.instance) for link in online.scales)

@@ -51,17 +51,7 @@ from ilang.core.ir.graph import (
     View,
 )
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.rows import (
-    KINDS,
-    MEMORY_ORDER,
-    Dim,
-    Known,
-    Origin,
-    Row,
-    Shape,
-    Var,
-    known_axes,
-)
+from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Dim, Known, Origin, Row, Shape, Var, known_axes
 from ilang.core.ir.shaped import Counted, Rows, Shaped, Tensor
 from ilang.core.names import Names
 from ilang.core.ops import OPS

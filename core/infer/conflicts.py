@@ -17,10 +17,7 @@ def refusal(
     return ShapeError(code, message, labels[0].span if labels else None, help_line, labels)
 
 
-MEETINGS = {
-    "E0505": "makes them equal",
-    "E0510": "compares them, and neither stretches",
-}
+MEETINGS = {"E0505": "makes them equal", "E0510": "compares them, and neither stretches"}
 """The manner in which two axes meet, by the code of a refusal, as messages say it."""
 CONTRACTED = (
     "`*` and `/` sum over an input row; element by element is `*.` and `/.`, as in `x *. y`"

@@ -146,10 +146,7 @@ def _contradiction(shaped: Shaped, derived: Derivation, extent: int, known: int)
             "E0573", message, derived.span, "fix the padding or the arrays so that both agree"
         )
     message = f"one axis has {known} positions in `{other.span.text()}` and {extent} in `{text}`"
-    labels = [
-        Label(derived.span, f"{extent} positions"),
-        Label(other.span, f"{known} positions"),
-    ]
+    labels = [Label(derived.span, f"{extent} positions"), Label(other.span, f"{known} positions")]
     help_line = "fix the offsets or the arrays so that both agree, or write the extent of the axis"
     return ShapeError("E0573", message, derived.span, help_line, labels)
 

@@ -24,10 +24,7 @@ class Inferred:
     """The rows of every value of a graph, and the sizes of the labels of every specification."""
 
     def __init__(
-        self,
-        graph: Graph,
-        log: Log | None = None,
-        ranks: Sequence[int | None] | None = None,
+        self, graph: Graph, log: Log | None = None, ranks: Sequence[int | None] | None = None
     ) -> None:
         """Solve a graph.
 

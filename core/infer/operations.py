@@ -417,12 +417,7 @@ class GraphConstraints:
     # -- specifications ----------------------------------------------------------------------------------------------
 
     def _einsum(
-        self,
-        value: int,
-        node: Operation,
-        spec: notation.Spec,
-        names: Sequence[str],
-        origin: Origin,
+        self, value: int, node: Operation, spec: notation.Spec, names: Sequence[str], origin: Origin
     ) -> None:
         """Relate the rows of operands and result to a specification: axes of one label are one axis."""
         labels = self.labels[value] = Labels(value, origin, self)

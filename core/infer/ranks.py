@@ -141,13 +141,7 @@ def _mismatch(
             help_line = (
                 "inputs are taken in the order of the head; `(f)(y, x)` takes them in another one"
             )
-        return ShapeError(
-            "E0502",
-            message,
-            other[1],
-            help_line,
-            labels,
-        )
+        return ShapeError("E0502", message, other[1], help_line, labels)
     gives, reads = (one, other) if one[2] == "gives" else (other, one)
     message = (
         f"a value of rank {gives[0]} flows into a pattern of rank {reads[0]}: {reads[1].text()}"

@@ -126,10 +126,7 @@ def chosen_loads(s: ir.Statement) -> Iterator[Load]:
 
 def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
     """The sizes that the position of an element rests on: none before the first index that is not always 0."""
-    first = next(
-        (d for d, part in enumerate(index) if part.constant() != 0),
-        len(dims),
-    )
+    first = next((d for d, part in enumerate(index) if part.constant() != 0), len(dims))
     return set(dims[first + 1 :])
 
 

@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from ilang.core.calculus.affine import (
-    Affine,
-    Looked,
-    Within,
-    axis_index,
-    inside,
-    size_value,
-)
+from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside, size_value
 from ilang.core.calculus.extent import bounds
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, LocalId, ValueId, VariableId

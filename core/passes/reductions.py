@@ -254,13 +254,7 @@ class Reductions(Runs, ABC):
     def _tensor(self, frame: Frame) -> Tensor:
         return self.shaped.tensors[frame.value]
 
-    def _tile(
-        self,
-        frame: Frame,
-        scope: Scope,
-        tile: RegisterTile,
-        use: Use | None,
-    ) -> Steps:
+    def _tile(self, frame: Frame, scope: Scope, tile: RegisterTile, use: Use | None) -> Steps:
         """Fill a register tile, and use its elements.
 
         Without a ``use``, the storage of a staged value is no more than the tile, and is the tile itself.

@@ -64,13 +64,7 @@ class Runs(Loops, ABC):
 
         yield from self._around(frame, scope, loops, inside)
 
-    def _in_runs(
-        self,
-        frame: Frame,
-        scope: Scope,
-        tile: ThreadTile,
-        use: Use,
-    ) -> Steps:
+    def _in_runs(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
         """The loops around a run, its sums, which start anew each time, and what becomes of them."""
 
         def inside(scope: Scope) -> Steps:

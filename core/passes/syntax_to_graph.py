@@ -240,11 +240,7 @@ class _GraphBuilder:
 
     def _place(self) -> _Place:
         return _Place(
-            len(self.items),
-            len(self.annotations),
-            len(self.called),
-            self.scopes,
-            len(self.values),
+            len(self.items), len(self.annotations), len(self.called), self.scopes, len(self.values)
         )
 
     def _copy(self, first: _Place, last: _Place, ends: _Wires) -> _Wires:

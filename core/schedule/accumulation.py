@@ -171,10 +171,7 @@ def _parts(program: Scheduled, instance: Instance) -> Parts | None:
 
     One thread for each element would then leave most of a device idle, and wait for one part after the other.
     """
-    node, nest, device = (
-        *program.assigned(instance.value),
-        program.machine.device,
-    )
+    node, nest, device = (*program.assigned(instance.value), program.machine.device)
     loops, sizes = parted(node, nest), program.shaped.sizes
     if not loops:
         return None
@@ -214,10 +211,7 @@ def _shared(program: Scheduled, instance: Instance) -> tuple[int, int]:
     Both numbers are 0 where it is known how many parts there are, and tiles, or parts are of anything but tiles of
     blocks, elements that their threads share, or elements of threads, which are as many as a device holds.
     """
-    node, nest, device = (
-        *program.assigned(instance.value),
-        program.machine.device,
-    )
+    node, nest, device = (*program.assigned(instance.value), program.machine.device)
     loops = parted(node, nest)
     if device is None or len(loops) != 1 or instance.chain or instance.home:
         return 0, 0

@@ -24,15 +24,7 @@ from __future__ import annotations
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, finite
-from ilang.core.ir.schedule import (
-    BLOCK_ROLES,
-    Axes,
-    Kept,
-    Link,
-    OnlineReduction,
-    Plan,
-    unscheduled,
-)
+from ilang.core.ir.schedule import BLOCK_ROLES, Axes, Kept, Link, OnlineReduction, Plan, unscheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
@@ -496,9 +488,7 @@ def _is_aligned(instances: Instances, partial: int, number: int, axes: Axes) -> 
         if instances.nest(partial).factors[output] != instances.nest(number).factors[axis]:
             return False
         for loop, other in zip(
-            instances.nest(partial).parts(output),
-            instances.nest(number).parts(axis),
-            strict=True,
+            instances.nest(partial).parts(output), instances.nest(number).parts(axis), strict=True
         ):
             opened = instances.opened(number, other)
             if opened in chain and home.get(loop) != opened:

@@ -15,15 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.calculus.extent import Extent, number, reach, size
 from ilang.core.ir.extent import fixed, part_extent
-from ilang.core.ir.schedule import (
-    Interval,
-    Kept,
-    Loop,
-    LoopSteps,
-    Nest,
-    Opened,
-    PackedDimension,
-)
+from ilang.core.ir.schedule import Interval, Kept, Loop, LoopSteps, Nest, Opened, PackedDimension
 from ilang.core.ir.shaped import Assignment, Read, Size, Tensor
 from ilang.core.record import record
 

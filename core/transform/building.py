@@ -7,13 +7,7 @@ from collections.abc import Container, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, size_value
 from ilang.core.dtype import accumulator
-from ilang.core.ir.assignments import (
-    in_order,
-    reindexed,
-    sources,
-    whole_index,
-    writes_all,
-)
+from ilang.core.ir.assignments import in_order, reindexed, sources, whole_index, writes_all
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import (
@@ -26,16 +20,7 @@ from ilang.core.ir.scalar import (
     scalars_within,
 )
 from ilang.core.ir.scalar import renumbered as with_numbers
-from ilang.core.ir.shaped import (
-    Assignment,
-    Input,
-    Node,
-    Read,
-    Shaped,
-    Size,
-    Tensor,
-    View,
-)
+from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Size, Tensor, View
 from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.source import Span

@@ -94,8 +94,7 @@ def _permuted(shaped: Shaped, chosen: Mapping[int, Order]) -> Shaped:
     }
     sizes = tuple(
         replace(
-            size,
-            places=tuple(replace(p, dim=number[p.number].index(p.dim)) for p in size.places),
+            size, places=tuple(replace(p, dim=number[p.number].index(p.dim)) for p in size.places)
         )
         for size in shaped.sizes
     )

@@ -272,11 +272,7 @@ class ViewMotion:
         return Read(self.views[key], index, guards)
 
     def _dims(
-        self,
-        tensor: Tensor,
-        index: Sequence[Affine],
-        splits: Mapping[int, Parts],
-        view: View,
+        self, tensor: Tensor, index: Sequence[Affine], splits: Mapping[int, Parts], view: View
     ) -> list[Parts]:
         """The parts of each dimension of a tensor that an index walks: one, called after its size, if not split."""
         dims = []

@@ -112,9 +112,7 @@ def _state(node: Node, states: dict[int, State]) -> State:
     if any(axis is not None and axis not in dims for axis in state.axes):
         return UNKNOWN
     return Share(
-        state.kind,
-        state.power,
-        tuple(None if axis is None else dims[axis] for axis in state.axes),
+        state.kind, state.power, tuple(None if axis is None else dims[axis] for axis in state.axes)
     )
 
 

@@ -189,8 +189,7 @@ def _with_sessions(
     config = config_of(request.all("--config"), heads)
     model = Model(module)
     definitions = all_of(
-        heads,
-        lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config)),
+        heads, lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config))
     )
     functions, sessions = exported(definitions, machine, prefix)
     checkpoint = request.one("--load")

@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from ilang.core.explain.dataflow import FlowGraph
 
 FORMATS = ("text", "svg", "mermaid", "dot")
-ENDINGS = {
-    ".svg": "svg",
-    ".mmd": "mermaid",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".txt": "text",
-}
+ENDINGS = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".gv": "dot", ".txt": "text"}
 STARTS = {"text": b"data flow of ", "svg": b"<svg", "mermaid": b"flowchart", "dot": b"digraph"}
 """The first bytes of each form, by which a file that is replaced is told."""
 STAGES = ("graph", "shapes", "schedule")

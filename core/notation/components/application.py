@@ -19,21 +19,9 @@ from ilang.core.notation.components.combinator import (
     read_number,
 )
 from ilang.core.notation.components.values import BodyNames
-from ilang.core.notation.index.lookahead import (
-    CALLED,
-    applied,
-    begins_application,
-    matches_form,
-)
+from ilang.core.notation.index.lookahead import CALLED, applied, begins_application, matches_form
 from ilang.core.notation.lines import marks, statements
-from ilang.core.notation.reader import (
-    BLANKS,
-    DIGITS,
-    WORD,
-    WORD_START,
-    Reader,
-    unclosed,
-)
+from ilang.core.notation.reader import BLANKS, DIGITS, WORD, WORD_START, Reader, unclosed
 from ilang.core.source import Span
 
 NAMES = re.compile(r"[A-Za-z_]\w*")

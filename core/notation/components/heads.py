@@ -8,13 +8,7 @@ from typing import TypeVar
 from ilang.core.diagnostic import ModuleError
 from ilang.core.ir.syntax import NamedInput
 from ilang.core.notation.naming import refuse_again, refuse_reserved, refuse_type
-from ilang.core.notation.reader import (
-    DIGITS,
-    TYPES,
-    WORD,
-    WORD_START,
-    Reader,
-)
+from ilang.core.notation.reader import DIGITS, TYPES, WORD, WORD_START, Reader
 from ilang.core.source import Span
 
 LARGEST_EXTENT = 2**63 - 1

@@ -45,11 +45,7 @@ Expressions = tuple[Expression, ...]
 
 
 def complete(
-    name: str,
-    written: Written,
-    parameters: Sequence[Parameter],
-    at: Span,
-    has_op: bool = False,
+    name: str, written: Written, parameters: Sequence[Parameter], at: Span, has_op: bool = False
 ) -> Form:
     """The whole of an operation.
 

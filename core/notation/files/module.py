@@ -23,14 +23,7 @@ from ilang.core.notation.lines import (
     without_comments,
 )
 from ilang.core.notation.naming import refuse_reserved
-from ilang.core.notation.reader import (
-    BLANKS,
-    LATER,
-    WORD,
-    WORD_START,
-    Reader,
-    Token,
-)
+from ilang.core.notation.reader import BLANKS, LATER, WORD, WORD_START, Reader, Token
 from ilang.core.source import Source, Span
 
 if TYPE_CHECKING:

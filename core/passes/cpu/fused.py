@@ -19,12 +19,7 @@ from ilang.core.calculus.affine import Affine, axis_index
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import VariableId
-from ilang.core.ir.rewriting import (
-    accesses,
-    parts_of,
-    substituted,
-    unless_same,
-)
+from ilang.core.ir.rewriting import accesses, parts_of, substituted, unless_same
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.forwarding import Forwarding, buffer_names, stores_of, without_unread

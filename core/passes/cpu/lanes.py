@@ -26,13 +26,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 
-from ilang.core.calculus.affine import (
-    Affine,
-    axis_index,
-    row_step,
-    size_value,
-    variables_of,
-)
+from ilang.core.calculus.affine import Affine, axis_index, row_step, size_value, variables_of
 from ilang.core.calculus.extent import ZERO, bounds, parts
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.dtype import BYTES

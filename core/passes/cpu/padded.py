@@ -89,11 +89,7 @@ class _ZeroPadder:
     """The statements that fill some buffers of a kernel, found in one traversal, and where buffers are cleared."""
 
     def __init__(
-        self,
-        program: ir.Program,
-        body: ir.Block,
-        buffers: set[BufferId],
-        fixed: FixedSizes,
+        self, program: ir.Program, body: ir.Block, buffers: set[BufferId], fixed: FixedSizes
     ) -> None:
         """For the buffers of a kernel that tiles read past the end; ``fixed`` gets the sizes of zeros."""
         self.program = program

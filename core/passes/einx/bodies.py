@@ -363,10 +363,7 @@ def _from_other_places(
 
 
 def _gathered(
-    b: EinxBuilder,
-    x: LeafTensor,
-    target: Sequence[LeafDimension],
-    places: Mapping[str, LeafTensor],
+    b: EinxBuilder, x: LeafTensor, target: Sequence[LeafDimension], places: Mapping[str, LeafTensor]
 ) -> LeafTensor:
     """Elements of a tensor at looked-up positions along some axes; a place may have axes of the target."""
     looked = [leaf for leaf in x.leaves if leaf.key in places]

@@ -111,10 +111,7 @@ class _Counts:
         if len(known) != len(path):
             says = f"axis {axis.name}" if axis.name != einx.HIDDEN else "`...`"
             labels = [
-                Label(
-                    item.span,
-                    f"repeated by {len(around)}" if around else "not repeated",
-                )
+                Label(item.span, f"repeated by {len(around)}" if around else "not repeated")
                 for item, around in ((first, known), (axis, path))
             ]
             message = f"{says} is repeated in one place and not in another"
@@ -296,10 +293,7 @@ class _Repetitions:
         sizes = {
             name: einx.Parameter(parameter.name, _at(parameter.value, at), parameter.span)
             for parameter in self.form.parameters
-            for (axis, at), name in (
-                *self.names.items(),
-                ((parameter.name, ()), parameter.name),
-            )
+            for (axis, at), name in (*self.names.items(), ((parameter.name, ()), parameter.name))
             if axis == parameter.name and len(at) == len(self.counts.path(axis))
         }
         shown: dict[int, str] = {}

@@ -102,10 +102,7 @@ class _TileSplitter:
     def regions(self, body: ir.Block) -> ir.Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
         return in_regions(
-            body,
-            self._region,
-            lambda s: ir.map_blocks(s, self.regions),
-            self.program.buffers,
+            body, self._region, lambda s: ir.map_blocks(s, self.regions), self.program.buffers
         )
 
     def _region(self, body: ir.Block) -> ir.Block:
@@ -213,10 +210,7 @@ class _TileSplitter:
         if isinstance(s, ThreadLoop):
             inside = list(ir.statements_within(s.body))
             loops = [x for x in inside if isinstance(x, ir.For)]
-            opened = {
-                **inner,
-                **{loop.variable: self._extent(loop) for loop in (*s.loops, *loops)},
-            }
+            opened = {**inner, **{loop.variable: self._extent(loop) for loop in (*s.loops, *loops)}}
             stores = [x for x in inside if isinstance(x, ir.Store)]
             guards = [x for x in inside if isinstance(x, ir.If) and not x.otherwise]
             alone = len(loops) + len(stores) + len(guards) == len(inside)

@@ -184,10 +184,7 @@ class _Axes:
         return [(Loop(axis, part), role) for part, role in roles for axis in (self.rows, lanes)]
 
     def _tile(
-        self,
-        outer: Sequence[Loop],
-        inner: Sequence[tuple[Loop, Role]],
-        depth: int | None = None,
+        self, outer: Sequence[Loop], inner: Sequence[tuple[Loop, Role]], depth: int | None = None
     ) -> BlockTile:
         """Loops over batches, ``outer`` ones, and those of a block."""
         looped = {loop.axis for loop in (*outer, *(loop for loop, _ in inner))}

@@ -104,11 +104,7 @@ def _sides(
 
 
 def _blocks(
-    node: Assignment,
-    extents: Extents,
-    axes: tuple[int, int],
-    block: BlockShape,
-    machine: Machine,
+    node: Assignment, extents: Extents, axes: tuple[int, int], block: BlockShape, machine: Machine
 ) -> BlockTile:
     """The loops of a contraction with blocks of a shape along two axes."""
     last = node.reduced_axes()[-1]

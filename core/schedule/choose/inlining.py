@@ -62,11 +62,7 @@ def _gathers(shaped: Shaped, value: int, gathering: set[int]) -> bool:
 
 
 def _is_inlined(
-    shaped: Shaped,
-    value: int,
-    sole: tuple[Assignment, Read] | None,
-    gathers: bool,
-    scalars: bool,
+    shaped: Shaped, value: int, sole: tuple[Assignment, Read] | None, gathers: bool, scalars: bool
 ) -> bool:
     """Rule 2: pointwise, and its reader's index has every axis of the reader.
 

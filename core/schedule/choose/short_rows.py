@@ -178,11 +178,7 @@ def has_row_lanes(nest: Nest, rows: Across) -> bool:
 
 
 def _rows(
-    node: Assignment,
-    accesses: Accesses,
-    order: Sequence[int],
-    extents: Extents,
-    machine: Machine,
+    node: Assignment, accesses: Accesses, order: Sequence[int], extents: Extents, machine: Machine
 ) -> Across | None:
     """The rows that an assignment reads or writes element by element in its innermost loop, if a cache has a block."""
     if machine.core is None:

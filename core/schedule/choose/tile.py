@@ -158,11 +158,7 @@ class _Contraction:
 
 
 def tiling(
-    node: Assignment,
-    accesses: Accesses,
-    extents: Extents,
-    machine: Machine,
-    priced: bool = False,
+    node: Assignment, accesses: Accesses, extents: Extents, machine: Machine, priced: bool = False
 ) -> Tiling | None:
     """The tiling of a reduction, from the accesses of its innermost iteration; None where nothing is reused.
 

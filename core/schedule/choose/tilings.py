@@ -180,11 +180,7 @@ def tail_of(
 
 
 def _end(
-    shaped: Shaped,
-    value: int,
-    tile: Tiling | None,
-    tail: Read | None,
-    ends: Sequence[End | None],
+    shaped: Shaped, value: int, tile: Tiling | None, tail: Read | None, ends: Sequence[End | None]
 ) -> End | None:
     """The tiled reduction that a value is, or is pointwise work on; ``ends`` are those of all values before."""
     node = shaped.nodes[value]

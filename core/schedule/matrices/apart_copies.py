@@ -400,13 +400,7 @@ class MatrixCopies:
         scalar = Operand(0, tensor.dtype)
         text = f"{tensor.name} {purpose}"
         copy = replace(
-            node,
-            reads=(read,),
-            scalar=scalar,
-            acc=None,
-            operands=(),
-            guards=(),
-            text=text,
+            node, reads=(read,), scalar=scalar, acc=None, operands=(), guards=(), text=text
         )
         return self._add(value, without_axes(copy, node.reduced_axes()), tensor.dims)
 

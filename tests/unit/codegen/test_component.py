@@ -268,19 +268,7 @@ def test_booleans() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    [
-        "c8",
-        "c16",
-        "u8",
-        "g",
-        "O",
-        "U3",
-        "S3",
-        "M8[s]",
-        "m8[s]",
-        "f4,f4",
-    ],
+    "dtype", ["c8", "c16", "u8", "g", "O", "U3", "S3", "M8[s]", "m8[s]", "f4,f4"]
 )
 def test_other_element_types_are_refused(dtype: str, plus: Component) -> None:
     x = grid(2, 2)
@@ -328,18 +316,7 @@ HOLDING_ITSELF += [HOLDING_ITSELF, HOLDING_ITSELF]
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        [[1.0, 2.0], [3.0]],
-        HOLDING_ITSELF,
-        None,
-        "text",
-        b"bytes",
-        1j,
-        object(),
-        {},
-        {1.0},
-    ],
+    "value", [[[1.0, 2.0], [3.0]], HOLDING_ITSELF, None, "text", b"bytes", 1j, object(), {}, {1.0}]
 )
 def test_what_is_no_array_is_refused(value: object, plus: Component) -> None:
     assert "in0" in refused("E0702", plus, value, grid(2, 2)).message

@@ -77,11 +77,7 @@ def compiled(folder: Path, *options: str) -> str:
     if "-Ofc=max" not in options:  # where nothing is optimised, registers run out
         words += ["-Xptxas", "-warn-spills"]
     done = subprocess.run(
-        [*words, "-o", "all.out", "all.cu"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
+        [*words, "-o", "all.out", "all.cu"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr

@@ -457,10 +457,7 @@ dispatch._source = lambda: ("no C" + before()[0], before()[1])
 """
 
 
-@pytest.mark.parametrize(
-    "reason",
-    ["import sys; sys.base_prefix = '/none'", FAILING],
-)
+@pytest.mark.parametrize("reason", ["import sys; sys.base_prefix = '/none'", FAILING])
 def test_where_it_cannot_be_nothing_is_said(tmp_path: Path, reason: str) -> None:
     folder = tmp_path / "cache"
     assert calls(folder, f"{reason}\n{CALLS}").startswith("False")

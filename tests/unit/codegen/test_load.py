@@ -141,10 +141,7 @@ def test_long_calls_give_the_same(
         compiled.call(vectors(13)[:2], vectors(13)[2:], (13,))
 
 
-OPENMP = ADD.replace(
-    "for (int64_t k",
-    '_Pragma("omp parallel for") for (int64_t k',
-).replace(
+OPENMP = ADD.replace("for (int64_t k", '_Pragma("omp parallel for") for (int64_t k').replace(
     "#include <stddef.h>", "#include <stddef.h>\n#ifndef _OPENMP\n#define NO_OPENMP 1\n#endif\n"
 )
 

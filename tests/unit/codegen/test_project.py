@@ -961,12 +961,7 @@ class Failing:
 
     def __init__(self, patch: pytest.MonkeyPatch, at: int, failure: BaseException) -> None:
         self.calls, self.at, self.failure = 0, at, failure
-        for owner, name in (
-            (Path, "open"),
-            (Path, "mkdir"),
-            (Path, "rename"),
-            (os, "fsync"),
-        ):
+        for owner, name in ((Path, "open"), (Path, "mkdir"), (Path, "rename"), (os, "fsync")):
             patch.setattr(owner, name, self.wrapped(getattr(owner, name)))
 
     def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -72,10 +72,7 @@ def test_products_of_ragged_extents(unit: str, tmp_path: Path) -> None:
         assert (np.abs(out - exact) <= bound).all(), (m, k, n)
 
 
-@pytest.mark.parametrize(
-    ("rows", "row"),
-    [(240, r"i1"), (250, r"from_i1")],
-)
+@pytest.mark.parametrize(("rows", "row"), [(240, r"i1"), (250, r"from_i1")])
 def test_a_row_is_last_in_an_index(rows: int, row: str) -> None:
     """Compilers then keep one address for all rows; where rows may end earlier, only parts with fewer ask for ends."""
     text = i("ik*kj~ijk >> +ijk~ij | i:24,j:16 | j i k i' j' 0").source("c", (rows, 64), (64, 16))

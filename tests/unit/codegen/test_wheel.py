@@ -230,8 +230,7 @@ class TestSessions:
         return imported
 
     @pytest.mark.parametrize(
-        "name",
-        ["momentum", *(pytest.param(each, marks=pytest.mark.deep) for each in PROGRAMS)],
+        "name", ["momentum", *(pytest.param(each, marks=pytest.mark.deep) for each in PROGRAMS)]
     )
     def test_runs_are_those_of_python(
         self, name: str, of: Callable[..., Any], tmp_path: Path

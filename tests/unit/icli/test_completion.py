@@ -16,8 +16,7 @@ from tests.unit.icli.front import ENTRY, environment, i
 
 SHELLS = [
     pytest.param(
-        shell,
-        marks=pytest.mark.skipif(not shutil.which(shell), reason=f"{shell} is not installed"),
+        shell, marks=pytest.mark.skipif(not shutil.which(shell), reason=f"{shell} is not installed")
     )
     for shell in ("bash", "zsh", "fish")
 ]
@@ -97,10 +96,7 @@ def test_definitions_of_the_file() -> None:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("shell", "word", "answer"),
-    [
-        ("zsh", "fm", "plain\tfmt\tFormat a file\n"),
-        ("fish", "fm", "fmt\tFormat a file\n"),
-    ],
+    [("zsh", "fm", "plain\tfmt\tFormat a file\n"), ("fish", "fm", "fmt\tFormat a file\n")],
 )
 def test_meanings(shell: str, word: str, answer: str) -> None:
     typed = {"zsh": "1", "fish": word}[shell]
