@@ -282,7 +282,9 @@ def explain_shaped(
 ) -> Explanation:
     """The explanation of a graph that was inferred; ``given`` says that shapes of the inputs were given."""
     from ilang.core.explain import explanation
+    from ilang.core.transform.products import products_in_order
 
+    shaped = products_in_order(shaped)
     kept = {step.stage: value for step, value in steps_below(shaped, machine)}
     program = kept[PASSES[machine.kind][-1].stage]
     scheduled = _schedule_of_written_axes(kept, machine)
@@ -408,9 +410,11 @@ fit: Callable[[Shaped, Sequence[tuple[int, ...]]], tuple[int, ...]] = lazy(
 def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
     from ilang.core.ir.size_class import extents_of
     from ilang.core.transform.conditions import without_met_guards
+    from ilang.core.transform.products import products_in_order
     from ilang.core.transform.views import moved_views
 
-    return moved_views(without_met_guards(shaped), extents_of(shaped, small, machine))
+    program = products_in_order(without_met_guards(shaped))
+    return moved_views(program, extents_of(program, small, machine))
 
 
 FRONT = (

@@ -34,10 +34,11 @@ from ilang.codegen.components.component import Component
 from ilang.codegen.components.program import WrittenProgram
 from ilang.codegen.frameworks.foreign import library_of
 from ilang.codegen.system.concurrency import kept
+from ilang.core.calculus.contraction import Path
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
 from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
 from ilang.core.ir.syntax import Einsum
-from ilang.core.notation.einsum.contraction import Path, contraction_path
+from ilang.core.notation.einsum.contraction import contraction_path
 from ilang.core.notation.einsum.specification import parse_spec
 from ilang.core.notation.einsum.subscripts import check_dots, is_subscripts, letters, output_row
 from ilang.core.record import record

@@ -10,7 +10,6 @@ from ilang.core.diagnostic import DataTypeError
 def from_spec(spec: object) -> Component:
     """The component that an einsum specification is. Raises NotationError E0140 to E0147, or DataError E0716."""
     from ilang.core.ir.syntax import Einsum
-    from ilang.core.notation.einsum.contraction import usual_path
     from ilang.core.notation.einsum.specification import parse_spec
     from ilang.core.notation.einsum.subscripts import check_dots
     from ilang.core.source import Source
@@ -23,5 +22,5 @@ def from_spec(spec: object) -> Component:
         )
     parsed = parse_spec(Source("<spec>", " ".join(spec.splitlines())))
     check_dots(parsed)
-    tree = Einsum(parsed, None, parsed.span, usual_path(parsed, None))
+    tree = Einsum(parsed, None, parsed.span, None)
     return Component(WrittenProgram(tree))

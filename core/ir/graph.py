@@ -114,7 +114,7 @@ class Assignment:
     """An accumulating assignment to a new tensor; ``text`` is how the user wrote it.
 
     ``operands`` numbers the reads as they are written; empty where that is their order. The axes in ``some`` must have
-    an element.
+    an element. An ``associative`` one is a step of a product of several operands whose order nobody wrote.
     """
 
     __slots__ = ("__dict__", "_values")
@@ -130,6 +130,7 @@ class Assignment:
     some: tuple[int, ...] = ()
     lookups: tuple[Lookup, ...] = ()
     base: int | None = None
+    associative: bool = False
 
     @once
     def values(self) -> tuple[int, ...]:

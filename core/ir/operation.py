@@ -78,7 +78,10 @@ Logic = RowLogic | Slice | Spec | Stack
 
 @record
 class Operation:
-    """An operation: ``target (acc)= scalar(operands)``, its axes found by inference; ``text`` is how it is written."""
+    """An operation: ``target (acc)= scalar(operands)``, its axes found by inference; ``text`` is how it is written.
+
+    An ``associative`` one is a step of a product of several operands whose order nobody wrote.
+    """
 
     operands: tuple[int, ...]
     scalar: Scalar
@@ -87,6 +90,7 @@ class Operation:
     text: str
     span: Span
     schedule: Schedule | None = None
+    associative: bool = False
 
 
 @record

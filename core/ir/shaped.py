@@ -195,6 +195,7 @@ class Assignment:
     there is an ``acc``: what one assignment cannot write alone (diagonals, parts of a concatenation).
     An iteration in which one of the ``guards`` does not hold is left out: it stores and accumulates nothing.
     ``operands`` numbers the reads as they are written; empty where that is their order.
+    An ``associative`` one is a step of a product of several operands whose order nobody wrote, or of a gradient of one.
     """
 
     __slots__ = ("__dict__", "_lookups", "_output_axes", "_reduced_axes", "_values")
@@ -211,6 +212,7 @@ class Assignment:
     base: ValueId | None = None
     operands: tuple[int, ...] = ()
     guards: tuple[Within, ...] = ()
+    associative: bool = False
 
     def acc_dtype(self) -> str:
         """The type that a reduction accumulates in; the tensor's own type, the scalar's, is what it is rounded to."""

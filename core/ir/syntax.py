@@ -260,13 +260,13 @@ class Einsum:
     """``einsum("ij; jk => ik")``: an extended einsum specification as a component.
 
     ``path``: the order in which its operands are contracted, where it is not one nest
-    (``notation/einsum/contraction.py``).
+    (``notation/einsum/contraction.py``); None where nobody chose one.
     """
 
     spec: Spec
     schedule: Schedule | None
     span: Span
-    path: tuple[tuple[int, ...], ...] = ()
+    path: tuple[tuple[int, ...], ...] | None = ()
 
 
 KernelOrder = Literal["f", "c"]

@@ -171,6 +171,7 @@ class Assignments:
                 and (operand in used or operand in projection.beyond)
             ),
             guards=tuple(skipped),
+            associative=node.associative,
         )
 
     def _reads(

@@ -388,6 +388,7 @@ class _ShapedBuilder(Assignments):
             base=None,
             operands=() if operands == list(range(len(node.reads))) else tuple(operands),
             guards=tuple(dict.fromkeys(guards)),
+            associative=node.associative,
         )
         if result.scatters():
             base = None if node.base is None else self.number[node.base]

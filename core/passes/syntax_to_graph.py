@@ -353,14 +353,15 @@ class _GraphBuilder:
 
     def _contract(self, node: syntax.Einsum, slots: list[int]) -> int:
         """An einsum: one operation, or one for each step of its path."""
-        if not node.path:
-            return self._add(operation(node, slots))
-        from ilang.core.notation.einsum.contraction import contractions
+        from ilang.core.notation.einsum.contraction import contractions, usual_path
 
+        path = usual_path(node.spec, node.schedule) if node.path is None else node.path
+        if not path:
+            return self._add(operation(node, slots))
         values = list(slots)
-        for operands, spec in contractions(node.spec, node.path):
-            part = replace(node, spec=spec)
-            values.append(self._add(operation(part, [values[n] for n in operands])))
+        for operands, spec in contractions(node.spec, path):
+            part = operation(replace(node, spec=spec), [values[n] for n in operands])
+            values.append(self._add(replace(part, associative=node.path is None)))
         return values[-1]
 
     def _add(self, item: graph.Node) -> int:

@@ -322,7 +322,6 @@ class _Program:
 
     def specification(self, bracket: int) -> Tree:
         """``einsum("ij;jk=>ik")``, and the schedule after it, checked where its axes are known."""
-        from ilang.core.notation.einsum.contraction import usual_path
         from ilang.core.notation.einsum.specification import parse_spec
         from ilang.core.notation.einsum.subscripts import check_dots
 
@@ -342,7 +341,7 @@ class _Program:
 
             schedule = parse_schedule(reader, True)
         check_dots(spec)
-        return Einsum(spec, schedule, reader.span(start), usual_path(spec, schedule))
+        return Einsum(spec, schedule, reader.span(start), None)
 
     def kernel(self, bracket: int) -> Tree:
         """``elementwise("f: x[i,j], y[j] -> x * y")``."""

@@ -224,7 +224,9 @@ def _contracted(
         order += [leaf for leaf in axes if leaf.key in later and leaf.key not in kept]
         summed = [leaf for leaf in axes if leaf.key not in later]
         product = Apply("mul", (Operand(0), Operand(1)))
-        result = _folded(b, result, order, summed, "+", product, other)
+        fold = Fold("+", tuple(summed)) if summed else None
+        is_one_of_many = 2 < len(operands)
+        result = b.assign(order, [result, other], product, fold, associative=is_one_of_many)
     return result
 
 

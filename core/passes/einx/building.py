@@ -207,6 +207,7 @@ class EinxBuilder:
         scalar: Scalar | Callable[[Mapping[str, int]], Scalar],
         fold: Fold | None = None,
         measured: Sequence[LeafDimension] = (),
+        associative: bool = False,
     ) -> LeafTensor:
         """An assignment over leaves; a dimension of an operand that is no axis of it is read at 0.
 
@@ -216,6 +217,7 @@ class EinxBuilder:
             scalar: of an element, or what gives it when axes have numbers.
             fold: how it is reduced.
             measured: leaves whose extents the scalar uses, and which are no axes of a loop.
+            associative: it is a step of a product of several operands whose order nobody wrote.
         """
         axes = [*target, *(fold.leaves if fold is not None else ()), *measured]
         number = _numbered(axes)
@@ -225,7 +227,7 @@ class EinxBuilder:
         uncounted = {leaf.key for leaf in measured}
         loops = (replace(axis, measured=axis.name in uncounted) for axis in node.axes)
         some = tuple(number[leaf.key] for leaf in leaves)
-        value = self.add(replace(node, axes=tuple(loops), some=some))
+        value = self.add(replace(node, axes=tuple(loops), some=some, associative=associative))
         self._tie(value, axes, operands)
         return LeafTensor(value, tuple(target))
 

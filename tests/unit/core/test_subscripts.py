@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pytest
 
 from ilang import Error, einsum, i
+from ilang.core.calculus.contraction import Path
 from ilang.core.ir.spec import Spec
-from ilang.core.notation.einsum.contraction import Path, contraction_path, contractions
+from ilang.core.notation.einsum.contraction import contraction_path, contractions
 from ilang.core.notation.einsum.specification import parse_spec
 from ilang.core.notation.einsum.subscripts import letters
 from ilang.core.source import Source
