@@ -95,7 +95,7 @@ def tile_site(packed: TileAxes, index: Sequence[Affine], nest: Nest) -> int | No
     terms = [term for part in index for term in part.steps()]
     axes = [axis for _, axis in terms]
     rows, lanes = packed.rows, packed.lanes
-    along = lanes not in axes and index[-1].axis() == rows
+    along = rows in axes and lanes not in axes and index[-1].axis() == rows
     if along and not packed.windows and packed.is_shared(axes):
         apart = takewhile(lambda loop: loop.axis in axes and loop.axis != rows, nest.order)
         return len(list(apart))

@@ -202,6 +202,11 @@ def test_lanes_walk_what_is_computed_beside_a_tile_along_memory(
     assert all(tile.number is not None for tile in tiles(lowered(text, shapes=shapes)))
 
 
+def test_a_number_may_be_a_factor_inside_a_tile() -> None:
+    text, shapes = "ik*kj~ijk >> ijk*.~ijk >> +ijk~ij", ((20, 30), (30, 40), ())
+    assert len(tiles(lowered(text, shapes=shapes))) == 1
+
+
 @pytest.mark.deep
 def test_work_of_any_depth_may_stand_inside_a_tile() -> None:
     """Each product passes through more steps than Python has levels of calls."""
