@@ -55,7 +55,7 @@ STALE_SECONDS = 24 * 3600
 LOCK_SECONDS = 30
 """The time to wait for another process that compiles the same text before doing so as well."""
 
-WRITERS = (".py", ".h", ".cuh")
+WRITERS = (".py", ".h", ".cuh", ".txt")
 """Files that a text follows from: programs, and the parts of texts that they take whole."""
 
 

@@ -1,3 +1,19 @@
+/* STEM_bench.cu: how long every function of STEM.h takes, at extents that fill a device.
+ *
+ * Prints a JSON object for each: the median of 20 calls, after 3; at small extents where the argument is
+ * small. Written by `i build`.
+ */
+
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <algorithm>
+#include <vector>
+
+#include "STEM.h"
+
 /* A function at some extents: its arrays are the inputs, then the outputs, `count` of them in all. */
 struct bench_case {
     const char *name, *extents;

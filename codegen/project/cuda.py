@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from ilang.codegen.project.comments import header_comment, whole_comment
 from ilang.codegen.project.example import function_example
 from ilang.codegen.project.extents import settled_extents
-from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHING, package, switched
+from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHING, makefile, package
+from ilang.codegen.project.parts import fixed_text, readme
 from ilang.codegen.project.selftest import selftest
 from ilang.codegen.project.steps import tested_dims, tested_sizes
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
@@ -50,6 +50,7 @@ def render_cuda(
         (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if sessions else (f"{stem}_example.c", EXAMPLE_IN_C)
     )
     devices = _devices(programs)
+    names = [each.name() for each in functions] + [each.name for each in sessions]
     return {
         f"{stem}.h": "\n".join(header_comment(functions, written, stem, _call))
         + "\n"
@@ -57,9 +58,9 @@ def render_cuda(
         f"{stem}.cu": "\n".join(whole_comment(functions, source_text, f"{stem}.cu"))
         + "\n"
         + emit_source(programs, stem, written),
-        "Makefile": switched(MAKEFILE.replace("EXAMPLE", rules), switch)
-        .replace("STEM", stem)
-        .replace("DEVICES", " ".join(devices)),
+        "Makefile": makefile(
+            "makefile_cuda.mk", stem, switch, EXAMPLE=rules, DEVICES=" ".join(devices)
+        ),
         f"{stem}_test.c": selftest(functions, stem, on_device=True, sessions=sessions),
         f"{stem}_bench.cu": "\n".join(_bench(functions, stem)) + "\n",
         example: "\n".join(
@@ -69,7 +70,9 @@ def render_cuda(
         )
         + "\n",
         f"{stem}.pc": package(stem, "-lcudart -lstdc++"),
-        "README.md": _readme(functions, written, stem).replace("DEVICE", devices[0]),
+        "README.md": readme(
+            "readme_cuda.txt", names, stem, OF_SESSIONS if sessions else "", DEVICE=devices[0]
+        ),
     }
 
 
@@ -96,8 +99,7 @@ def _call(name: str, arrays: Sequence[str]) -> Iterator[str]:
 
 def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     """The benchmark: each function at extents that fill a device."""
-    yield from BENCH_HEAD.replace("STEM", stem).split("\n")
-    yield from Path(__file__).with_name("bench.cuh").read_text("ascii").split("\n")
+    yield from fixed_text("bench.cuh", STEM=stem).split("\n")
     cases = [
         (size, function, extents)
         for function in functions
@@ -231,95 +233,6 @@ def _session_example_head(session: EmittedSession, stem: str) -> str:
     return SESSION_EXAMPLE_HEAD.replace("STEM", stem) + stopped.replace("NAME", session.name)
 
 
-def _readme(functions: Sequence[ExportedFunction], sessions: SessionsText, stem: str) -> str:
-    names = [*(each.name() for each in functions), *(each.name for each in sessions.texts)]
-    text = README + (OF_SESSIONS if sessions.texts else "")
-    return text.replace("STEM", stem).replace("FUNCTIONS", "\n".join(f"- `{n}`" for n in names))
-
-
-MAKEFILE = """\
-# Makefile of libSTEM, written by `i build`.
-#
-#     make            libSTEM.a and libSTEM.so
-#     make test       run every function on stored inputs, compare with stored results: needs a GPU; without one,
-#                     STEM_test says so, and its exit status is 77
-#     make bench      time every function: needs a GPU
-#     make example    call the first function
-#     make compile    compile for each of ARCHS, which needs no GPU; what registers cannot hold is told
-#     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
-#     make clean      remove what was made
-MPI_TEXT#
-# NVCC, PYTHON, ARCH, ARCHS, NVCCFLAGS, CC, CFLAGS, AR, PREFIX and DESTDIR may come from the command line or the
-# environment: make ARCH=sm_90, say, where the machine that compiles has no GPU. What was compiled with others is
-# compiled again; STEM.flags has those of the last time.
-
-# nvcc is that on the path, else that of `pip install 'ilang[nvcc]'`, which PYTHON is asked for.
-PYTHON ?= python3
-ifeq ($(origin NVCC),undefined)
-NVCC := $(or $(shell command -v nvcc || $(PYTHON) -m ilang.nvcc),nvcc)
-endif
-ARCH ?= native
-ARCHS ?= DEVICES
-NVCCFLAGS ?= -O3
-CFLAGS ?= -O2
-PREFIX ?= /usr/local
-MPI_COMPILER
-# A product and a sum are rounded one after the other (--fmad=false), but where the text itself says otherwise: results
-# are then those of C. NVCCFLAGS comes later and wins.
-MPI_FLAGFLAGS = -std=c++17 --fmad=falseMPI_USE $(NVCCFLAGS)
-DEVICE = -arch=$(ARCH) -Xcompiler -fPIC
-TOLD = -Xptxas -warn-spills
-COMMANDS = $(NVCC) $(FLAGS) $(DEVICE);MPI_LINK; $(CC) $(CFLAGS); $(AR)
-
-.PHONY: all test bench example compile install clean FORCE
-
-all: libSTEM.a libSTEM.so
-
-COMMANDS_RECORD
-STEM.o: STEM.cu STEM.h STEM.flags
-	$(NVCC) $(FLAGS) $(DEVICE) -c STEM.cu -o $@
-
-libSTEM.a: STEM.o
-	rm -f $@
-	$(AR) rcs $@ STEM.o
-
-libSTEM.so: STEM.o
-	$(NVCC) $(FLAGS) $(DEVICE) --shared STEM.o -o $@MPI_LINK
-
-STEM_test.o: STEM_test.c STEM.h STEM.flags
-	$(CC) -std=gnu11 $(CFLAGS) -c STEM_test.c -o $@
-
-STEM_test: STEM_test.o libSTEM.a
-	$(NVCC) $(FLAGS) $(DEVICE) STEM_test.o libSTEM.a -o $@MPI_LINK
-
-STEM_bench: STEM_bench.cu STEM.h libSTEM.a
-	$(NVCC) $(FLAGS) $(DEVICE) STEM_bench.cu libSTEM.a -o $@MPI_LINK
-
-EXAMPLE
-
-test: STEM_test
-	./STEM_test
-
-bench: STEM_bench
-	./STEM_bench
-
-example: STEM_example
-	./STEM_example
-
-compile:
-	set -e; for arch in $(ARCHS); do $(NVCC) $(FLAGS) -arch=$$arch $(TOLD) -c STEM.cu -o STEM.$$arch.o; done
-
-install: all
-	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
-	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
-	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
-	cp STEM.pc "$(DESTDIR)$(PREFIX)/lib/pkgconfig/"
-
-clean:
-	rm -f STEM.flags STEM.o STEM.sm_*.o libSTEM.a libSTEM.so
-	rm -f STEM_test.o STEM_test STEM_bench STEM_example.o STEM_example
-"""
-
 EXAMPLE_IN_C = """\
 STEM_example.o: STEM_example.c STEM.h STEM.flags
 	$(CC) -std=gnu11 $(CFLAGS) -c STEM_example.c -o $@
@@ -330,24 +243,6 @@ STEM_example: STEM_example.o libSTEM.a
 EXAMPLE_IN_CUDA = """\
 STEM_example: STEM_example.cu STEM.h libSTEM.a
 	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.cu libSTEM.a -o $@MPI_LINK"""
-
-BENCH_HEAD = """\
-/* STEM_bench.cu: how long every function of STEM.h takes, at extents that fill a device.
- *
- * Prints a JSON object for each: the median of 20 calls, after 3; at small extents where the argument is
- * small. Written by `i build`.
- */
-
-#include <cuda_runtime.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <algorithm>
-#include <vector>
-
-#include "STEM.h"
-"""
 
 SESSION_EXAMPLE_HEAD = """\
 /* STEM_example.cu: a few runs of a session of STEM.h, on arrays of the device. Written by `i build`. */
@@ -383,35 +278,6 @@ static int stopped(int rank, int status)
     if (status != 8) fprintf(stderr, "rank %d: %s\\n", rank, NAME_status(status));
     return 1;
 }
-"""
-
-README = """\
-# STEM
-
-A library of CUDA functions on arrays, written by `i build`.
-
-FUNCTIONS
-
-`STEM.h` says what each takes and gives; it is plain C.
-CUDA 12 or newer compiles `STEM.cu`, for devices from DEVICE on:
-
-```sh
-make ARCH=sm_90       # libSTEM.a and libSTEM.so
-make test             # compares every function with stored results; STEM_test ends with 77 where there is no GPU
-make compile          # for several devices, without one
-make install PREFIX=/usr/local
-```
-
-`make` takes the nvcc on the path.
-Where there is none it asks `python3` for that of `pip install 'ilang[nvcc]'`; `make PYTHON=v/bin/python` asks another.
-`make NVCC=...` takes the command that you give.
-
-Arrays are row-major and contiguous.
-A function enqueues its work on the stream that it is given and returns: it takes no memory and waits for nothing.
-Its workspace is the caller's; `NAME_work` says how many bytes.
-`NAME_host` does the same for arrays of the host, and waits.
-A function that looks elements up has `NAME_wait`, which waits too, and says whether an index was out of range.
-A status of 0 is success; `NAME_status` says what others mean.
 """
 
 OF_SESSIONS = """\

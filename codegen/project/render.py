@@ -21,7 +21,16 @@ from pathlib import Path
 from ilang.codegen.project.comments import MARK, formula_comment, header_comment, source_comment
 from ilang.codegen.project.example import function_example, session_example
 from ilang.codegen.project.exported_names import c_name, exported_name
-from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, cmake_lists, makefile, package
+from ilang.codegen.project.makefile import (
+    ALONE,
+    MPI,
+    NOTHING,
+    cmake_lists,
+    flags_of_variants,
+    makefile,
+    package,
+)
+from ilang.codegen.project.parts import readme
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.system.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
@@ -253,20 +262,27 @@ def render(
         if sessions
         else function_example(functions, stem)
     )
+    switch = MPI if written.of_ranks else ALONE if sessions else NOTHING
+    names = [each.name() for each in functions] + [each.name for each in sessions]
+    has_threads = "SHARE_LOOP(" in source
     return {
         f"{stem}.h": "\n".join([*header, declared]),
         f"{stem}.c": "\n".join([*formula_comment(functions, stem), source]),
         f"{stem}_support.h": "\n".join([*source_head, support]),
         f"{stem}_example.c": "\n".join(example) + "\n",
-        "Makefile": makefile(stem, MPI if written.of_ranks else ALONE if sessions else NOTHING),
+        "Makefile": makefile(
+            "makefile_c.mk", stem, switch, VARIANT_FLAGS=flags_of_variants("FLAGS_{} = {}")
+        ),
         "CMakeLists.txt": cmake_lists(stem, written.of_ranks),
         f"{stem}_test.c": selftest(functions, stem, sessions=sessions),
         f"{stem}.pc": package(stem),
         "README.md": readme(
-            [each.name() for each in functions],
-            [each.name for each in sessions],
+            "readme_c.txt",
+            names,
             stem,
-            "SHARE_LOOP(" in source,
+            OF_SESSIONS if sessions else "",
+            OF_THREADS=OF_THREADS if has_threads else "",
+            FOR_CMAKE=", with `-DOPENMP=ON`" if has_threads else "",
         ),
     }
 
@@ -519,42 +535,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.rstrip("\n").encode()).hexdigest()[:16]
 
 
-def readme(functions: Sequence[str], sessions: Sequence[str], stem: str, has_threads: bool) -> str:
-    """The text: what there is, how it is compiled, how it is called; of the names of functions and sessions."""
-    names = [*functions, *sessions]
-    text = README if has_threads else README.replace(OF_THREADS, "").replace(FOR_CMAKE, "")
-    text += OF_SESSIONS if sessions else ""
-    return text.replace("STEM", stem).replace("FUNCTIONS", "\n".join(f"- `{n}`" for n in names))
-
-
 OF_THREADS = "make OPENMP=1         # the same, which uses several cores\n"
-FOR_CMAKE = ", with `-DOPENMP=ON`"
-README = f"""\
-# STEM
-
-A library of functions on arrays, written by `i build`.
-
-FUNCTIONS
-
-`STEM.h` says what each takes and gives, `STEM.c` what it computes and how; what that calls is in `STEM_support.h`.
-It is C99, and needs no other library than C's:
-
-```sh
-make                  # libSTEM.a and libSTEM.so; each call takes the instructions that the processor has
-{OF_THREADS}make test             # compares every function with stored results
-make example          # calls the first function
-make install PREFIX=/usr/local
-```
-
-CMake has the same: `cmake -B build && cmake --build build`{FOR_CMAKE}; `add_subdirectory` gives the target
-`STEM`.
-Once installed, `pkg-config --cflags --libs STEM` gives the flags.
-
-Arrays are row-major and contiguous.
-A function allocates nothing: its workspace is the caller's, and `NAME_work` says how many bytes.
-A status of 0 is success; `NAME_status` says what others mean.
-"""
-
 OF_SESSIONS = """\
 
 What lasts from run to run is in memory that the caller gives `NAME_init`, as much as `NAME_bytes` says.

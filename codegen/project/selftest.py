@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from ilang.codegen.project import sessiontest
 from ilang.codegen.project.cases import Case, StoredOutput, case_of, is_positive, refused_cases
 from ilang.codegen.project.extents import MOST_VARIED, extents_of
+from ilang.codegen.project.parts import fixed_text
 from ilang.codegen.project.steps import is_positive_session
 from ilang.codegen.project.tables import (
     LETTERS,
@@ -43,7 +43,7 @@ TESTED_IN_STEPS = " (its session is what runs it)"
 def own_names() -> set[str]:
     """The names of the test at file scope, whatever it tests."""
     tables = {table_name(dtype, positive) for dtype in LETTERS for positive in (False, True)}
-    drivers = _driver() + _search() + sessiontest.drivers()
+    drivers = fixed_text("selftest.h") + fixed_text("gputest.h") + sessiontest.drivers()
     return tables | set(re.findall(r"\b(?:test|TEST)_\w+", drivers))
 
 
@@ -89,21 +89,12 @@ def selftest(
     values = [line for name in sorted(tables) for line in tables[name]]
     if values:
         values = ["/* The values that inputs repeat. */", *values, ""]
-    head = HEAD.replace("STEM", stem).replace("ON_DEVICE", ON_DEVICE if on_device else "")
-    search = _search().split("\n") if on_device else ()
+    head = fixed_text("selftest_head.h", STEM=stem, ON_DEVICE=ON_DEVICE if on_device else "")
+    driver = fixed_text("selftest.h").split("\n")
+    driver += fixed_text("gputest.h").split("\n") if on_device else []
     main = _main(names, stem, on_device)
-    lines = [*head.split("\n"), *values, *_driver().split("\n"), *search, *body, *main]
+    lines = [*head.split("\n"), *values, *driver, *body, *main]
     return "\n".join(lines) + "\n"
-
-
-def _driver() -> str:
-    """The common part of every test program, from the C file beside this one."""
-    return Path(__file__).with_name("selftest.h").read_text("ascii")
-
-
-def _search() -> str:
-    """The function that looks for a GPU before any test, from the C file beside this one."""
-    return Path(__file__).with_name("gputest.h").read_text("ascii")
 
 
 def _entry(function: ExportedFunction, on_device: bool) -> Iterator[str]:
@@ -211,27 +202,6 @@ def _main(names: Sequence[str], stem: str, on_device: bool) -> Iterator[str]:
     yield f"{INDENT}(void)test_run; /* unused where every function is too large to be run */"
     yield from MAIN.replace("STEM", stem).split("\n")
 
-
-HEAD = """\
-/* STEM_test.c: every function of STEM.h on stored inputs, compared with stored results.
- *
- * Prints a line for each test; the exit status is 1 if one fails. Written by `i build`.
-ON_DEVICE *
- * An input repeats a short table: its element i is values[(start + i) % stored]. Results come from the reference
- * evaluator of the compiler; of a long output every step-th element is stored. Integers and truth values must be
- * equal; a float may be off by relative * (its size + scale), where scale says how strongly roundings move it.
- */
-
-#include <inttypes.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "STEM.h"
-"""
 
 ON_DEVICE = (
     " * Where CUDA finds no GPU, a line says so, nothing is tested, and the exit status is 77.\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from pathlib import Path
 
 from ilang.codegen.project.cases import StoredOutput
+from ilang.codegen.project.parts import fixed_text
 from ilang.codegen.project.steps import (
     LASTING,
     SEED,
@@ -28,16 +28,16 @@ PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_s
 
 def driver(on_device: bool) -> str:
     """The common part of tests of sessions, from the C files beside this one; their memory may be a device's."""
-    return _text("devicetest" if on_device else "hosttest") + "\n" + _text("sessiontest")
+    return (
+        fixed_text("devicetest.h" if on_device else "hosttest.h")
+        + "\n"
+        + fixed_text("sessiontest.h")
+    )
 
 
 def drivers() -> str:
     """Both of them."""
     return driver(on_device=False) + driver(on_device=True)
-
-
-def _text(name: str) -> str:
-    return Path(__file__).with_name(f"{name}.h").read_text("ascii")
 
 
 def lines(session: EmittedSession, test: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Iterable
 
@@ -88,144 +89,6 @@ MATHEMATICS = frozenset(
 )
 """Functions of the C library and of CUDA's that compilers know, each also with ``f`` or ``l`` appended."""
 
-
-LIBRARY = """
-    BIG_ENDIAN BYTE_ORDER FD_CLR FD_ISSET FD_SET FD_SETSIZE FD_ZERO FILE FILENAME_MAX FOPEN_MAX LITTLE_ENDIAN
-    L_ctermid L_cuserid L_tmpnam MAXFLOAT MB_CUR_MAX NFDBITS PDP_ENDIAN P_tmpdir RENAME_EXCHANGE RENAME_NOREPLACE
-    RENAME_WHITEOUT SEEK_CUR SEEK_DATA SEEK_END SEEK_HOLE SEEK_SET TMP_MAX WCONTINUED WEXITED WEXITSTATUS
-    WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG WNOWAIT WSTOPPED WSTOPSIG WTERMSIG WUNTRACED a64l accept
-    accept4 access acct addmntent addseverity adjtime adjtimex alarm aligned_alloc alphasort alphasort64
-    arc4random arc4random_buf arc4random_uniform arch_prctl argp_err_exit_status argp_error argp_failure argp_help
-    argp_parse argp_program_bug_address argp_program_version argp_program_version_hook argp_state_help argp_usage
-    argz_add argz_add_sep argz_append argz_count argz_create argz_create_sep argz_delete argz_extract argz_insert
-    argz_next argz_replace argz_stringify asctime asctime_r asprintf at_quick_exit backtrace backtrace_symbols
-    backtrace_symbols_fd basename be16toh be32toh be64toh bind bind_textdomain_codeset bindresvport bindtextdomain
-    brk bsd_signal btowc c16rtomb c32rtomb c8rtomb call_once canonicalize canonicalize_file_name capget capset
-    catclose catgets catopen cfgetispeed cfgetospeed cfmakeraw cfsetispeed cfsetospeed cfsetspeed chdir chflags
-    chmod chown chroot clearenv clearerr_unlocked clock_adjtime clock_getcpuclockid clock_getres clock_gettime
-    clock_nanosleep clock_settime clone close_range closedir closefrom closelog confstr connect copy_file_range
-    creat creat64 ctermid ctime_r cuserid daddl daemon daylight dcngettext ddivl delete_module dfmal difftime
-    dirfd dirname dl_iterate_phdr dladdr dladdr1 dlclose dlerror dlinfo dlmopen dlopen dlsym dlvsym dmull dn_comp
-    dn_expand dn_skipname dngettext dprintf drand48 drand48_r dsqrtl dsubl dup dup2 dup3 duplocale dysize eaccess
-    ecvt ecvt_r endaliasent endfsent endgrent endhostent endmntent endnetent endnetgrent endprotoent endpwent
-    endrpcent endservent endsgent endspent endttyent endusershell endutent endutxent environ envz_add envz_entry
-    envz_get envz_merge envz_remove envz_strip epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2
-    epoll_wait erand48 erand48_r err error error_at_line error_message_count error_one_per_line
-    error_print_progname errx ether_aton ether_aton_r ether_hostton ether_line ether_ntoa ether_ntoa_r
-    ether_ntohost euidaccess eventfd eventfd_read eventfd_write execveat execvpe explicit_bzero faccessat fadd
-    fallocate fallocate64 fanotify_init fanotify_mark fchdir fchflags fchmod fchmodat fchown fchownat fcloseall
-    fcntl fcntl64 fcvt fcvt_r fd_mask fd_set fdatasync fdiv fdopen fdopendir feclearexcept fedisableexcept
-    feenableexcept fegetenv fegetexcept fegetexceptflag fegetmode fegetround feholdexcept feof_unlocked
-    feraiseexcept ferror_unlocked fesetenv fesetexcept fesetexceptflag fesetmode fesetround fetestexcept
-    fetestexceptflag feupdateenv fexecve fflush_unlocked ffma ffsimax fgetc_unlocked fgetgrent fgetgrent_r fgetpos
-    fgetpos64 fgetpwent fgetpwent_r fgets_unlocked fgetsgent fgetsgent_r fgetspent fgetspent_r fgetwc
-    fgetwc_unlocked fgetws fgetws_unlocked fgetxattr fileno fileno_unlocked flistxattr flock flockfile fmaximum
-    fmaximum_mag fmaximum_mag_num fmaximum_num fmaxmag fmemopen fminimum fminimum_mag fminimum_mag_num
-    fminimum_num fminmag fmtmsg fmul fnmatch fopen64 fopencookie forkpty fpathconf fprintf_unlocked fputc_unlocked
-    fputs_unlocked fputwc fputwc_unlocked fputws fputws_unlocked fread_unlocked freeaddrinfo freeifaddrs
-    freelocale fremovexattr freopen64 fromfp fromfpx fsconfig fseeko fseeko64 fsetpos fsetpos64 fsetxattr fsmount
-    fsopen fspick fsqrt fstat fstat64 fstatat fstatat64 fstatfs fstatfs64 fstatvfs fstatvfs64 fsub fsync ftello
-    ftello64 ftime ftok ftruncate ftruncate64 ftrylockfile fts64_children fts64_close fts64_open fts64_read
-    fts64_set fts_children fts_close fts_open fts_read fts_set ftw ftw64 funlockfile futimens futimes futimesat
-    fwide fwprintf fwrite_unlocked fwscanf gai_cancel gai_error gai_strerror gai_suspend gammaf_r gammal_r gcvt
-    get_avphys_pages get_current_dir_name get_nprocs get_nprocs_conf get_phys_pages getaddrinfo getaddrinfo_a
-    getaliasbyname getaliasbyname_r getaliasent getaliasent_r getauxval getc_unlocked getchar_unlocked getcontext
-    getcpu getcwd getdate getdate_err getdate_r getdelim getdents64 getdirentries getdirentries64 getdomainname
-    getdtablesize getegid getentropy geteuid getfsent getfsfile getfsspec getgid getgrent getgrent_r getgrgid
-    getgrgid_r getgrnam getgrnam_r getgrouplist getgroups gethostbyaddr gethostbyaddr_r gethostbyname
-    gethostbyname2 gethostbyname2_r gethostbyname_r gethostent gethostent_r gethostid gethostname getifaddrs
-    getipv4sourcefilter getitimer getline getloadavg getlogin getlogin_r getmntent getmntent_r getnameinfo
-    getnetbyaddr getnetbyaddr_r getnetbyname getnetbyname_r getnetent getnetent_r getnetgrent getnetgrent_r getopt
-    getopt_long getopt_long_only getpagesize getpass getpayload getpeername getpgid getpgrp getpid getppid
-    getpriority getprotobyname getprotobyname_r getprotobynumber getprotobynumber_r getprotoent getprotoent_r
-    getpt getpw getpwent getpwent_r getpwnam getpwnam_r getpwuid getpwuid_r getrandom getresgid getresuid
-    getrlimit getrlimit64 getrpcbyname getrpcbyname_r getrpcbynumber getrpcbynumber_r getrpcent getrpcent_r
-    getrusage getservbyname getservbyname_r getservbyport getservbyport_r getservent getservent_r getsgent
-    getsgent_r getsgnam getsgnam_r getsid getsockname getsockopt getsourcefilter getspent getspent_r getspnam
-    getspnam_r getsubopt gettid gettimeofday getttyent getttynam getuid getusershell getutent getutent_r getutid
-    getutid_r getutline getutline_r getutmp getutmpx getutxent getutxid getutxline getw getwc getwc_unlocked
-    getwchar getwchar_unlocked getwd getxattr glob glob64 glob_pattern_p globfree globfree64 gmtime gmtime_r
-    gnu_dev_major gnu_dev_makedev gnu_dev_minor gnu_get_libc_release gnu_get_libc_version grantpt group_member
-    gsignal gtty h_errlist h_nerr hasmntopt hcreate hcreate_r hdestroy hdestroy_r herror hsearch hsearch_r
-    hstrerror htobe16 htobe32 htobe64 htole16 htole32 htole64 htonl htons iconv iconv_close iconv_open
-    if_freenameindex if_indextoname if_nameindex if_nametoindex in6addr_any in6addr_loopback inet6_opt_append
-    inet6_opt_find inet6_opt_finish inet6_opt_get_val inet6_opt_init inet6_opt_next inet6_opt_set_val
-    inet6_option_alloc inet6_option_append inet6_option_find inet6_option_init inet6_option_next
-    inet6_option_space inet6_rth_add inet6_rth_getaddr inet6_rth_init inet6_rth_reverse inet6_rth_segments
-    inet6_rth_space inet_addr inet_aton inet_lnaof inet_makeaddr inet_netof inet_network inet_nsap_addr
-    inet_nsap_ntoa inet_ntoa inet_ntop inet_pton init_module initgroups initstate initstate_r innetgr
-    inotify_add_watch inotify_init inotify_init1 inotify_rm_watch insque ioctl ioperm iopl iruserok iruserok_af
-    isalnum_l isalpha_l isatty isblank_l iscanonical iscntrl_l isctype isdigit_l iseqsig isfdtype isgraph_l
-    islower_l isprint_l ispunct_l issignaling isspace_l issubnormal isupper_l iswalnum_l iswalpha_l iswblank_l
-    iswcntrl_l iswctype iswctype_l iswdigit_l iswgraph_l iswlower_l iswprint_l iswpunct_l iswspace_l iswupper_l
-    iswxdigit_l isxdigit_l iszero jrand48 jrand48_r kill killpg klogctl l64a lchmod lchown lckpwdf lcong48
-    lcong48_r le16toh le32toh le64toh lfind lgammaf_r lgammal_r lgetxattr linkat lio_listio lio_listio64 listen
-    listxattr llistxattr llogb localeconv localtime localtime_r lockf login login_tty logout logwtmp lrand48
-    lrand48_r lremovexattr lsearch lseek lseek64 lsetxattr lstat lstat64 lutimes madvise makecontext mallinfo
-    mallinfo2 malloc_info malloc_stats malloc_trim malloc_usable_size mallopt math_errhandling mblen mbrlen
-    mbrtoc16 mbrtoc32 mbrtoc8 mbrtowc mbsinit mbsnrtowcs mbsrtowcs mbstowcs mbtowc mcheck mcheck_check_all
-    mcheck_pedantic mcount memalign memccpy memfd_create memfrob memmem memrchr mincore mkdir mkdirat mkdtemp
-    mkfifo mkfifoat mknod mknodat mkostemp mkostemp64 mkostemps mkostemps64 mkstemp mkstemp64 mkstemps mkstemps64
-    mktemp mlock mlock2 mlockall mmap mmap64 modify_ldt moncontrol monstartup mount mount_setattr move_mount
-    mprobe mprotect mrand48 mrand48_r mremap msgctl msgget msgrcv msgsnd msync mtrace munlock munlockall munmap
-    muntrace name_to_handle_at nanosleep newlocale nextdown nextup nftw nftw64 ngettext nice nl_langinfo
-    nl_langinfo_l nrand48 nrand48_r ns_name_compress ns_name_ntop ns_name_pack ns_name_pton ns_name_skip
-    ns_name_uncompress ns_name_unpack ntohl ntohs ntp_adjtime ntp_gettime ntp_gettimex
-    obstack_alloc_failed_handler obstack_exit_failure obstack_free obstack_printf obstack_vprintf on_exit open64
-    open_by_handle_at open_memstream open_tree open_wmemstream openat openat64 opendir openlog openpty optarg
-    opterr optind optopt parse_printf_format pathconf pause pclose personality pidfd_getfd pidfd_open
-    pidfd_send_signal pipe2 pivot_root pkey_alloc pkey_free pkey_get pkey_mprotect pkey_set poll popen ppoll prctl
-    pread pread64 preadv preadv2 preadv64 preadv64v2 printf_size printf_size_info printf_unlocked prlimit
-    prlimit64 process_madvise process_mrelease process_vm_readv process_vm_writev profil program_invocation_name
-    program_invocation_short_name pselect psiginfo psignal ptrace ptsname ptsname_r putc_unlocked putchar_unlocked
-    putenv putgrent putpwent puts_unlocked putsgent putspent pututline pututxline putw putwc putwc_unlocked
-    putwchar putwchar_unlocked pvalloc pwrite pwrite64 pwritev pwritev2 pwritev64 pwritev64v2 qecvt qecvt_r qfcvt
-    qfcvt_r qgcvt qsort_r quick_exit quotactl rand_r random random_r rawmemchr rcmd rcmd_af re_comp
-    re_compile_fastmap re_compile_pattern re_exec re_match re_match_2 re_max_failures re_search re_search_2
-    re_set_registers re_set_syntax re_syntax_options readahead readdir readdir64 readdir64_r readdir_r readlink
-    readlinkat readv reallocarray realpath reboot recv recvfrom recvmmsg recvmsg regcomp regerror regexec regfree
-    register_printf_function register_printf_modifier register_printf_specifier register_printf_type
-    remap_file_pages removexattr remque renameat renameat2 res_dnok res_hnok res_mailok res_mkquery res_nmkquery
-    res_nquery res_nquerydomain res_nsearch res_nsend res_ownok res_query res_querydomain res_search res_send
-    revoke rewinddir rexec rexec_af rexecoptions rmdir roundeven rpmatch rresvport rresvport_af ruserok ruserok_af
-    ruserpass sbrk scandir scandir64 scandirat scandirat64 secure_getenv seed48 seed48_r seekdir semctl semget
-    semop semtimedop send sendfile sendfile64 sendmmsg sendmsg sendto setaliasent setbuffer setcontext
-    setdomainname setegid setenv seteuid setfsent setfsgid setfsuid setgid setgrent setgroups sethostent sethostid
-    sethostname setipv4sourcefilter setitimer setlinebuf setlocale setlogin setlogmask setmntent setnetent
-    setnetgrent setns setpayload setpayloadsig setpgid setpgrp setpriority setprotoent setpwent setregid setresgid
-    setresuid setreuid setrlimit setrlimit64 setrpcent setservent setsgent setsid setsockopt setsourcefilter
-    setspent setstate setstate_r settimeofday setttyent setuid setusershell setutent setutxent setxattr sgetsgent
-    sgetsgent_r sgetspent sgetspent_r shm_open shm_unlink shmat shmctl shmdt shmget shutdown sigabbrev_np
-    sigaction sigaddset sigaltstack sigandset sigblock sigdelset sigdescr_np sigemptyset sigfillset siggetmask
-    sighold sigignore siginterrupt sigisemptyset sigismember siglongjmp signalfd signgam sigorset sigpause
-    sigpending sigprocmask sigqueue sigrelse sigreturn sigset sigsetmask sigstack sigsuspend sigtimedwait sigwait
-    sigwaitinfo sleep sockatmark socket socketpair splice sprofil srand48 srand48_r srandom srandom_r ssignal stat
-    stat64 statfs statfs64 statvfs statvfs64 statx std strcasecmp_l strcasestr strchrnul strcoll_l strdupa
-    strerror_l strerror_r strerrordesc_np strerrorname_np strfmon_l strfromd strfromf strfroml strfry strftime_l
-    strncasecmp_l strndupa strptime strptime_l strsep strsignal strtod_l strtof_l strtoimax strtok_r strtol_l
-    strtold_l strtoll_l strtoq strtoul_l strtoull_l strtoumax strtouq strverscmp strxfrm_l stty swab swapcontext
-    swapoff swapon swprintf swscanf symlink symlinkat sync sync_file_range syncfs syscall sysconf sysinfo syslog
-    sysv_signal tcdrain tcflow tcflush tcgetattr tcgetpgrp tcgetsid tcsendbreak tcsetattr tcsetpgrp tdelete
-    tdestroy tee telldir tempnam textdomain tfind tgkill timegm timelocal timer_create timer_delete
-    timer_getoverrun timer_gettime timer_settime timerfd_create timerfd_gettime timerfd_settime times timespec_get
-    timespec_getres timezone tmpfile64 tmpnam_r tolower_l totalorder totalordermag toupper_l towctrans towctrans_l
-    towlower_l towupper_l truncate truncate64 tsearch ttyname ttyname_r ttyslot twalk twalk_r tzname tzset u_char
-    u_int u_long u_short ualarm ufromfp ufromfpx uint ulckpwdf ulimit ulong umask umount umount2 uname ungetwc
-    unlink unlinkat unlockpt unsetenv unshare updwtmp updwtmpx uselocale ushort usleep utime utimensat utimes
-    utmpname utmpxname va_list valloc vasprintf vdprintf verr verrx versionsort versionsort64 vfork vfwprintf
-    vfwscanf vhangup vlimit vmsplice vswprintf vswscanf vsyslog vwarn vwarnx vwprintf vwscanf wait3 wait4 waitid
-    waitpid warn warnx wcpcpy wcpncpy wcrtomb wcscasecmp wcscasecmp_l wcscat wcschr wcschrnul wcscmp wcscoll
-    wcscoll_l wcscpy wcscspn wcsdup wcsftime wcsftime_l wcslen wcsncasecmp wcsncasecmp_l wcsncat wcsncmp wcsncpy
-    wcsnlen wcsnrtombs wcspbrk wcsrchr wcsrtombs wcsspn wcsstr wcstod wcstod_l wcstof wcstof_l wcstoimax wcstok
-    wcstol wcstol_l wcstold wcstold_l wcstoll_l wcstombs wcstoq wcstoul wcstoul_l wcstoull_l wcstoumax wcstouq
-    wcswcs wcswidth wcsxfrm wcsxfrm_l wctob wctomb wctrans wctrans_l wctype wctype_l wcwidth wmemchr wmemcmp
-    wmemcpy wmemmove wmempcpy wmemset wordexp wordfree wprintf writev wscanf
-    """
-"""Names that the headers which we include declare besides, and that the C library of a system exports, each also with
-``f`` or ``l`` appended: a function of such a name would stand in the place of the library's in any program it is linked
-to.
-"""
-
 FAMILIES = (
     *("omp_", "pthread_", "posix_", "sched_", "mtx_", "cnd_", "thrd_", "tss_", "sem_", "mq_"),
     *("aio_", "atomic_", "test_", "TEST_", "il_", "IL_"),
@@ -235,8 +98,14 @@ FAMILIES = (
 
 @functools.cache
 def _library() -> frozenset[str]:
-    """The words of ``LIBRARY``, taken apart when the first name is looked up."""
-    return frozenset(LIBRARY.split())
+    """Names that the headers which we include declare besides, and that the C library of a system exports.
+
+    A name is taken also with ``f`` or ``l`` appended: a function of such a name would stand in the place of the
+    library's in any program it is linked to. The file is read when the first name is looked up.
+    """
+    path = os.path.join(os.path.dirname(__file__), "library_names.txt")  # noqa: PTH118, PTH120 - first calls come here
+    with open(path, encoding="ascii") as file:  # noqa: PTH123
+        return frozenset(file.read().split())
 
 
 BEGINNINGS = ("n_", "start_", "stop_", "end_", "stored_", "late_", "loaded_", "sums_")

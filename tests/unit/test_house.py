@@ -46,7 +46,7 @@ OF_PROCESSORS = re.compile(
 
 TEXT = {
     *("", ".bash", ".c", ".console", ".cu", ".fish", ".h"),
-    *(".i", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".zsh"),
+    *(".i", ".json", ".md", ".mk", ".py", ".sh", ".toml", ".txt", ".zsh"),
 }
 UNFINISHED = re.compile("|".join((r"\bTO" + "DO\\b", r"\bFIX" + "ME\\b", r"\bX{3}\b")))
 MACHINE = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/[\w.]")
@@ -54,6 +54,7 @@ OUTSIDE_CHECKOUT = re.compile(r"\.\./(?:\.\./)*shared\b")
 # Where a word that gave way (docs/glossary.md) has another sense: what a stopped call jumps to.
 MAY_SAY = {
     "landing": (
+        "codegen/call/stopping.c",
         "codegen/call/stopping.py",
         "codegen/targets/c_stop.py",
         "codegen/targets/headers/stop.h",
