@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ilang.codegen.project.extents import settled_extents, spread
@@ -36,16 +36,15 @@ def header_comment(
     functions: Sequence[ExportedFunction],
     sessions: SessionsText,
     stem: str,
-    call: Callable[[str, Sequence[str]], Iterator[str]],
 ) -> Iterator[str]:
-    """The comment of a header: how to call what it declares; ``call`` as for ``example_call``."""
+    """The comment of a header: how to call what it declares."""
     on_device = functions[0].program.machine.device is not None
     ending, memory = ("cu", "memory of the device") if on_device else ("c", "memory")
     yield f"/* {stem}.h: how to call what is in {stem}.{ending}. {MARK.capitalize()}."
     yield " *"
     lines = (*HOW_TO_CALL.split("\n"), *(ON_DEVICE if on_device else ()))
     yield from (f" * {line}".rstrip() for line in lines)
-    example = example_call(functions[0], call)
+    example = example_call(functions[0])
     if sessions.texts:
         example = sessions.texts[0].example()
         yield f" * What lasts from run to run is in {memory} that the caller of NAME_init gives."
@@ -71,17 +70,22 @@ def some_of(names: Sequence[str]) -> str:
     return ", ".join([*names[:MOST_NAMES], "..."] if MOST_NAMES < len(names) else names)
 
 
-def example_call(
-    function: ExportedFunction, call: Callable[[str, Sequence[str]], Iterator[str]]
-) -> Iterator[str]:
-    """A call of a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
+def example_call(function: ExportedFunction) -> Iterator[str]:
+    """A call of a function, in C: its sizes, its workspace, and the call itself."""
     name, program = function.name(), function.program
     sizes = spread(function, range(8, 80, 8), (3, 2), 0)
     extents = settled_extents(function, sizes) or sizes
-    given = [(function.shaped.sizes[n].name, extents[n]) for n in function.free()]
+    given = [*function.arguments(extents).items()][:8]
     arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
-    yield f"{name}_sizes sizes = {initializer(given[:8])};"
-    yield from call(name, arrays if len(arrays) <= 12 else [*arrays[:11], "..."])
+    yield f"{name}_sizes sizes = {initializer(dict(given))};"
+    words = ["&sizes", *(arrays if len(arrays) <= 12 else [*arrays[:11], "..."]), "work"]
+    if program.machine.device is None:
+        yield f"void *work = malloc({name}_work(&sizes));"
+    else:
+        yield "void *work;"
+        yield f"cudaMalloc(&work, {name}_work(&sizes));"
+        words.append("stream")
+    yield f"int status = {name}({', '.join(words)});"
 
 
 def source_comment(text: str, file: str) -> Iterator[str]:

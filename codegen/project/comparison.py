@@ -6,20 +6,19 @@ The results it is compared with are those of the reference evaluator, which know
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.compile.toolchain import build_test
 from ilang.codegen.project.extents import extents_of
 from ilang.codegen.project.render import render
 from ilang.codegen.system.folders import temporary_folder, temporary_parent
 from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import DataError, InternalError, ToolError
+from ilang.core.dtype import BYTES
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower
 from ilang.core.record import replace
@@ -96,16 +95,15 @@ def _no_memory(
 ) -> DataError:
     """The error for a test that memory was too little for, with the extents and bytes of its largest run."""
     shaped = function.shaped
-    tensors = [shaped.tensors[value] for value in (*shaped.inputs, *shaped.outputs)]
 
     def needed(extents: Sequence[int]) -> int:
         return sum(
-            math.prod(extents[size] for size in tensor.dims) * NUMPY_TYPES[tensor.dtype].itemsize
-            for tensor in tensors
+            function.count(value, extents) * BYTES[shaped.tensors[value].dtype]
+            for value in (*shaped.inputs, *shaped.outputs)
         )
 
     extents = max(runs, key=needed, default=tuple(size.fixed or 0 for size in shaped.sizes))
-    listed = " ".join(f"{shaped.sizes[n].name}={extents[n]}" for n in function.free())
+    listed = function.arguments_text(extents)
     place = f"its arrays take {needed(extents):,} bytes{' at ' if listed else ''}{listed}"
     return DataError(
         "E0713",

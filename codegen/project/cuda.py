@@ -52,7 +52,7 @@ def render_cuda(
     devices = _devices(programs)
     names = [each.name() for each in functions] + [each.name for each in sessions]
     return {
-        f"{stem}.h": "\n".join(header_comment(functions, written, stem, _call))
+        f"{stem}.h": "\n".join(header_comment(functions, written, stem))
         + "\n"
         + emit_header(programs, [*written.declarations()]),
         f"{stem}.cu": "\n".join(whole_comment(functions, source_text, f"{stem}.cu"))
@@ -90,13 +90,6 @@ def _devices(programs: Sequence[Program]) -> list[str]:
     return [f"sm_{each.capability}" for each in MULTIPROCESSORS if least <= each.capability]
 
 
-def _call(name: str, arrays: Sequence[str]) -> Iterator[str]:
-    """The lines of a call: the workspace, and the call itself."""
-    yield "void *work;"
-    yield f"cudaMalloc(&work, {name}_work(&sizes));"
-    yield f"int status = {name}({', '.join(['&sizes', *arrays, 'work', 'stream'])});"
-
-
 def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     """The benchmark: each function at extents that fill a device."""
     yield from fixed_text("bench.cuh", STEM=stem).split("\n")
@@ -114,9 +107,12 @@ def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     yield f"{INDENT}int failed = 0;"
     for size, function, extents in cases:
         name = function.name()
-        at = " ".join(f"{function.shaped.sizes[n].name}={extents[n]}" for n in function.free())
+        at = function.arguments_text(extents)
         values = (*function.shaped.inputs, *function.shaped.outputs)
-        sizes = [_bytes(function, value, extents) for value in values]
+        sizes = [
+            function.count(value, extents) * BYTES[function.shaped.tensors[value].dtype]
+            for value in values
+        ]
         yield f"{INDENT}if ({'small' if size == 'small' else '!small'}) {{"
         yield f"{INDENT}{INDENT}static const size_t bytes[] = {{{', '.join(map(str, sizes or [0]))}}};"
         called = f"bench_{size}_{name}, {name}_status, {name}_work(&bench_{size}_{name}_sizes)"
@@ -131,7 +127,7 @@ def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
 def _bench_call(size: str, function: ExportedFunction, extents: Sequence[int]) -> Iterator[str]:
     """A function behind the one face that the benchmark calls."""
     name, program, shaped = function.name(), function.program, function.shaped
-    fields = ", ".join(str(extents[n]) for n in function.free()) or "0"
+    fields = ", ".join(map(str, function.arguments(extents).values())) or "0"
     yield f"static const {name}_sizes bench_{size}_{name}_sizes = {{{fields}}};"
     yield ""
     yield f"static int bench_{size}_{name}(void **arrays, void *work, cudaStream_t stream)"
@@ -172,11 +168,6 @@ def _fits(function: ExportedFunction, extents: Sequence[int], elements: int, poi
         if all(n < len(extents) for n in dims)
     )
     return 0 < arrays <= elements and max(domains, default=0) <= points
-
-
-def _bytes(function: ExportedFunction, value: int, extents: Sequence[int]) -> int:
-    tensor = function.shaped.tensors[value]
-    return BYTES[tensor.dtype] * math.prod(extents[size] for size in tensor.dims)
 
 
 def _session_example(session: EmittedSession, stem: str, prefix: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ def function_example(
         yield "}"
         return
     name, program, shaped = function.name(), function.program, function.shaped
-    fields = initializer((shaped.sizes[n].name, extents[n]) for n in function.free())
+    fields = initializer(function.arguments(extents))
     yield f"{INDENT}const {name}_sizes sizes = {fields};"
     words = ["&sizes"]
     values = zip(
@@ -39,7 +39,7 @@ def function_example(
     )
     for number, (value, buffer) in enumerate(values):
         c_type = C_TYPES[program.buffers[buffer].dtype]
-        count = max(1, math.prod(extents[n] for n in shaped.tensors[value].dims))
+        count = max(1, function.count(value, extents))
         array = f"{identifier(program.buffers[buffer].name)}_elements"
         if number < len(shaped.inputs) and count <= MOST_LISTED:
             listed = ", ".join(str(1 + n % 2) for n in range(count))
@@ -58,7 +58,7 @@ def function_example(
         yield f"{INDENT}free(work);"
     yield f'{INDENT}printf("{name}: %s\\n", {name}_status(status));'
     if shaped.outputs:
-        count = max(1, math.prod(extents[n] for n in shaped.tensors[shaped.outputs[0]].dims))
+        count = max(1, function.count(shaped.outputs[0], extents))
         array = words[1 + len(shaped.inputs)]
         yield f"{INDENT}for (int n = 0; n < {min(count, MOST_LISTED)} && status == 0; ++n) {{"
         yield f'{INDENT}{INDENT}printf("%g\\n", (double){array}[n]);'
@@ -74,8 +74,7 @@ def _few(function: ExportedFunction) -> tuple[int, ...]:
 
 def _is_small(function: ExportedFunction, extents: Sequence[int]) -> bool:
     values = (*function.shaped.inputs, *function.shaped.outputs)
-    tensors = (function.shaped.tensors[value] for value in values)
-    return sum(math.prod(extents[n] for n in each.dims) for each in tensors) <= MOST_ELEMENTS
+    return sum(function.count(value, extents) for value in values) <= MOST_ELEMENTS
 
 
 def session_example(session: EmittedSession, stem: str, prefix: str) -> Iterator[str]:
@@ -93,7 +92,7 @@ def session_example(session: EmittedSession, stem: str, prefix: str) -> Iterator
     yield f"{INDENT}TRY({name}_init(&model, memory, 0));"
     if session.is_open():
         words = [words[0], "&sizes", *words[1:], "work"]
-        fields = initializer((each, tested_sizes(session)[each]) for each in session.sizes())
+        fields = initializer({each: tested_sizes(session)[each] for each in session.sizes()})
         yield f"{INDENT}const {name}_sizes sizes = {fields};"
         yield f"{INDENT}void *work = malloc({name}_work(&sizes));"
     for each in (*session.inputs, *session.outputs):

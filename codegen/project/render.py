@@ -253,7 +253,7 @@ def render(
     """The text of every file, by its name; functions of ranks begin with ``prefix``."""
     programs = [function.program for function in functions]
     written = SessionsText(sessions, prefix or stem)
-    header = header_comment(functions, written, stem, _call)
+    header = header_comment(functions, written, stem)
     declared = emit_header(programs, [*written.declarations()])
     support, source = emit_source(programs, stem, written)
     source_head = source_comment(source_text, f"{stem}_support.h")
@@ -285,12 +285,6 @@ def render(
             FOR_CMAKE=", with `-DOPENMP=ON`" if has_threads else "",
         ),
     }
-
-
-def _call(name: str, arrays: Sequence[str]) -> Iterator[str]:
-    """The lines of a call: the workspace, and the call itself."""
-    yield f"void *work = malloc({name}_work(&sizes));"
-    yield f"int status = {name}({', '.join(['&sizes', *arrays, 'work'])});"
 
 
 def _refuse_clashes(

@@ -7,7 +7,6 @@ a caller can get wrong (NULL, overlap, extents that do not fit) must give its st
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +26,7 @@ from ilang.codegen.project.tables import (
     values_of,
 )
 from ilang.codegen.targets.cfamily import INDENT, listed
-from ilang.codegen.targets.identifiers import identifier, member_identifier
+from ilang.codegen.targets.identifiers import identifier, initial_fields, member_identifier
 from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 
 MOST_TESTS = 4 + MOST_VARIED + MOST_VARIED + 3
@@ -136,7 +135,7 @@ def _tests(
         yield _run(function, case)
     name, free = function.name(), function.free()
     for extents in refused:
-        sizes_text = _sizes_text(function, extents)
+        sizes_text = function.arguments_text(extents)
         yield [
             _sizes(function, extents),
             f'{INDENT}return test_refused(&{name}_entry, "{sizes_text}", &sizes, 3);',
@@ -159,38 +158,27 @@ def _run(function: ExportedFunction, case: Case) -> list[str]:
     given = zip(shaped.inputs, program.inputs, case.starts, case.below, strict=True)
     for value, buffer, start, limit in given:
         dtype = shaped.tensors[value].dtype
-        count, values = _count(function, value, case), table_name(dtype, positive)
+        count, values = function.count(value, case.extents), table_name(dtype, positive)
         rows.append(given_row(program.buffers[buffer].name, dtype, count, values, start, limit))
     results = case.outputs or tuple(StoredOutput(np.zeros(0), 1, 0.0, 0.0) for _ in shaped.outputs)
     for value, buffer, output in zip(shaped.outputs, program.outputs, results, strict=True):
         dtype, name = shaped.tensors[value].dtype, program.buffers[buffer].name
         lines += values_of(identifier(name), output, dtype)
-        count = _count(function, value, case)
+        count = function.count(value, case.extents)
         rows.append(result_row(name, dtype, count, identifier(name), output))
     lines.append(f"{INDENT}static const struct test_array arrays[] = {{")
     lines += [2 * INDENT + row for row in rows]
     lines.append(f"{INDENT}}};")
-    sizes_text = _sizes_text(function, case.extents)
+    sizes_text = function.arguments_text(case.extents)
     call = f'test_run(&{function.name()}_entry, "{sizes_text}", &sizes, arrays, {case.status()})'
     lines.append(f"{INDENT}return {call};")
     return lines
 
 
-def _count(function: ExportedFunction, value: int, case: Case) -> int:
-    return math.prod(case.extents[size] for size in function.shaped.tensors[value].dims)
-
-
 def _sizes(function: ExportedFunction, extents: Sequence[int]) -> str:
-    fields = [
-        f".{member_identifier(function.shaped.sizes[n].name)} = {extents[n]}"
-        for n in function.free()
-    ]
+    fields = initial_fields(function.arguments(extents))
     head = f"{INDENT}static const {function.name()}_sizes sizes = {{"
     return "\n".join(listed(head, fields or ["0"], "};"))
-
-
-def _sizes_text(function: ExportedFunction, extents: Sequence[int]) -> str:
-    return " ".join(f"{function.shaped.sizes[n].name}={extents[n]}" for n in function.free())
 
 
 def _main(names: Sequence[str], stem: str, on_device: bool) -> Iterator[str]:

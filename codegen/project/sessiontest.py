@@ -18,7 +18,7 @@ from ilang.codegen.project.steps import (
 )
 from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
 from ilang.codegen.targets.cfamily import INDENT, listed
-from ilang.codegen.targets.identifiers import member_identifier
+from ilang.codegen.targets.identifiers import initializer
 from ilang.codegen.targets.session import EmittedSession
 from ilang.core.ir.session import KeptTensor
 
@@ -113,10 +113,7 @@ def _run(session: EmittedSession, words: Sequence[str]) -> Iterator[str]:
     on_device, name = session.on_device(), session.name
     called = f"{name}_run_host(" if on_device else f"{name}_run("
     if session.is_open():
-        fields = ", ".join(
-            f".{member_identifier(word)} = {extent}" for word, extent in sizes.items()
-        )
-        yield f"{INDENT}static const {name}_sizes sizes = {{{fields}}};"
+        yield f"{INDENT}static const {name}_sizes sizes = {initializer(sizes)};"
     given = ["model", "&sizes", *words] if session.is_open() else ["model", *words]
     if session.is_open() and not on_device:
         yield f"{INDENT}void *const work = test_allocate({name}_work(&sizes) + 1);"

@@ -49,7 +49,7 @@ def tested_extents(session: EmittedSession) -> list[tuple[int, ...]]:
     for stage in session.stages:
         function = stage.function
         extents = _extents(function, known)
-        known |= {function.shaped.sizes[n].name: extents[n] for n in function.free()}
+        known |= function.arguments(extents)
         every.append(extents)
     return every
 
@@ -57,7 +57,7 @@ def tested_extents(session: EmittedSession) -> list[tuple[int, ...]]:
 def tested_sizes(session: EmittedSession) -> dict[str, int]:
     """The extents that come with a run in tests."""
     every = zip(session.functions(), tested_extents(session), strict=True)
-    return {f.shaped.sizes[n].name: extents[n] for f, extents in every for n in f.free()}
+    return {name: extent for f, extents in every for name, extent in f.arguments(extents).items()}
 
 
 def tested_dims(session: EmittedSession) -> dict[str, tuple[int, ...]]:

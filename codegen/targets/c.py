@@ -15,15 +15,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from ilang.codegen.targets import c_library, c_scalar, c_stop, c_variants
+from ilang.codegen.targets import c_library, c_scalar, c_variants
 from ilang.codegen.targets.braces import braced, branches, indented
-from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.c_entry import Entry
 from ilang.codegen.targets.c_header import beginning_of, declarations, signature
 from ilang.codegen.targets.c_parallel import KernelFunctions, outlined
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
     LEFT_SMALL,
+    Ends,
     InLane,
     comment,
     deferred_name,
@@ -54,11 +54,14 @@ INCLUDES = {
 }
 """The headers of C, each with a pattern of the names for which a text includes it: compilers read them every time."""
 
+INCLUDES_OF_STOPS = ("#ifdef _OPENMP", "#include <setjmp.h>", "#endif")
+"""The headers of a text whose parallel loops can be stopped; ``headers/stop.h`` says how."""
+
 
 def emit(program: ir.Program, stoppable: bool = False) -> str:
     """A program as one self-contained C text; ``stoppable`` for one that ``codegen/call/stopping.py`` can stop."""
     body = [*declarations(program), "", *_implementation(program, stoppable)]
-    includes = [*_includes(body), *(c_stop.INCLUDES if stoppable else ())]
+    includes = [*_includes(body), *(INCLUDES_OF_STOPS if stoppable else ())]
     return "\n".join([*includes, "", *body]) + "\n"
 
 
@@ -135,7 +138,7 @@ class _Emission:
 
     def lines(self) -> Iterator[str]:
         """The functions of the program, one text."""
-        yield from c_stop.hooks(self.name) if self.stoppable else ()
+        yield from _stop_function(self.name) if self.stoppable else ()
         yield from self.work()
         yield from self.entry.lines()
 
@@ -401,6 +404,14 @@ class _Emission:
         longer = ["SCALAR;"] if lanes > self.program.machine.sum_lanes else []
         first, last = f"int64_t {name}_block = {ends.start}", f"{name}_block < {ends.end}"
         yield from braced(f"for ({first}; {last}; {name}_block += {lanes})", (*longer, *block))
+
+
+def _stop_function(name: str) -> Iterator[str]:
+    """``NAME_stop``, by which ``codegen/call/stopping.py`` says how calls of this thread are stopped."""
+    yield "#ifdef _OPENMP"
+    yield f"void {name}_stop(void *call);"
+    yield f"void {name}_stop(void *call)"
+    yield from ("{", "    running_stop = call;", "}", "#endif", "")
 
 
 def _tile_text(tile: Tile, functions: KernelFunctions) -> TileText:

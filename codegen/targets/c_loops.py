@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ilang.codegen.targets.braces import braced
-from ilang.codegen.targets.c_ends import Ends
-from ilang.codegen.targets.cfamily import C_TYPES, LEFT_SMALL, Spelling
+from ilang.codegen.targets.cfamily import C_TYPES, LEFT_SMALL, Ends, Held, Spelling
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.kernel import Define, For, If, Statement, Store
-from ilang.core.ir.scalar import Apply, Load, Scalar
+from ilang.core.ir.scalar import Apply, Load
 
 Piece = tuple[str, Sequence[Statement]]
 """The head of a loop, and what its iterations do."""
@@ -139,7 +138,7 @@ def divided_lines(loop: For, division: Apply, head: str, spelling: Spelling) -> 
     differ in the last one.
     """
     number, divisor = (spelling.expression(part) for part in division.arguments)
-    quotient = Quotient(spelling, division, f"quotient_f32({number}, {divisor}, reciprocal)")
+    quotient = Held(spelling, {division: f"quotient_f32({number}, {divisor}, reciprocal)"})
     iteration = (
         *_divided(loop.body, quotient, spelling),
         f"const uint32_t size = bits_of_f32({number}) << 1;",
@@ -158,23 +157,10 @@ def divided_lines(loop: For, division: Apply, head: str, spelling: Spelling) -> 
     yield "#endif"
 
 
-def _divided(body: Sequence[Statement], quotient: Quotient, spelling: Spelling) -> Iterator[str]:
+def _divided(body: Sequence[Statement], quotient: Spelling, spelling: Spelling) -> Iterator[str]:
     """The statements of an iteration, in which the quotient is a product; places have their names from ``spelling``."""
     for s in body:
         if isinstance(s, Define):
             yield f"const {C_TYPES[s.dtype]} {spelling.local(s.variable)} = {quotient.value(s.value)};"
         elif isinstance(s, Store):
             yield f"{spelling.element(s.buffer, s.index)} = {quotient.value(s.value)};"
-
-
-class Quotient(Spelling):
-    """Scalars of a kernel in which one division has another text."""
-
-    def __init__(self, spelling: Spelling, division: Apply, text: str) -> None:
-        super().__init__(spelling.program, spelling.kernel)
-        self.division = division
-        self.text = text
-
-    def expression(self, scalar: Scalar) -> str:
-        """A scalar as C text."""
-        return self.text if scalar == self.division else super().expression(scalar)

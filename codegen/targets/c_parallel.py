@@ -13,7 +13,7 @@ from ilang.codegen.targets.braces import braced, filled
 from ilang.codegen.targets.c_entry import several_a_line
 from ilang.codegen.targets.cfamily import Spelling, deferred_name
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.marked_lines import marked
+from ilang.codegen.targets.marked_lines import Marker
 from ilang.core.ir.cpu import Outline, ThreadEstimate
 from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of
 
@@ -50,17 +50,7 @@ class KernelFunctions:
         self.spelling = Spelling(program, kernel)
         self.name = name
         self.stoppable = stoppable
-        self.marks = None
-        if marking:
-            from ilang.core.explain.marks import StatementMarks
-
-            self.marks = StatementMarks(program, kernel)
-
-    def marked(self, lines: Iterator[str], s: Statement, whole: bool = False) -> Iterator[str]:
-        """Lines of a statement, or of it and the statements in it as a ``whole``, with marks where lines have some."""
-        if self.marks is None:
-            return lines
-        return marked(lines, self.marks.of_all((s,)) if whole else self.marks.of(s))
+        self.marked = Marker(program, kernel, marking).marked
 
     def name_of(self, outline: Outline) -> str:
         """The name of a function."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from math import prod
 
@@ -25,6 +25,7 @@ from ilang.core.ir.scalar import (
     reads_both,
 )
 from ilang.core.ops import PRIMITIVES
+from ilang.core.record import record
 
 C_TYPES = {
     "f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t",
@@ -111,6 +112,25 @@ def affine(
     if index.offset:
         text += f" {'-' if index.offset < 0 else '+'} {abs(index.offset)}"
     return text
+
+
+@record
+class Ends:
+    """The first iteration of a loop, and the one past the last: ``end``, a new variable where it has a ``value``."""
+
+    start: str
+    end: str
+    value: str = ""
+
+    def declared(self, name: str) -> str:
+        """The declaration of a loop variable."""
+        more = f", {self.end} = {self.value}" if self.value else ""
+        return f"int64_t {name} = {self.start}{more}"
+
+    def iterations(self) -> int | None:
+        """The number of iterations, where both ends are numbers."""
+        known = self.start.isdigit() and self.end.isdigit()
+        return int(self.end) - int(self.start) if known else None
 
 
 def deferred_name(program: Program, copy: int) -> str:
@@ -458,6 +478,19 @@ class InLane(Spelling):
         """A scalar variable; of one with lanes, that of the loop over ``lane``."""
         name = self.name(number)
         return f"{name}[lane]" if self.scalar(number).lanes > 1 else name
+
+
+class Held(Spelling):
+    """Scalars of a kernel, some of which variables hold already."""
+
+    def __init__(self, plain: Spelling, held: Mapping[Scalar, str]) -> None:
+        """Names as ``plain`` has them; ``held`` are scalars, each with the text of what holds it."""
+        super().__init__(plain.program, plain.kernel, plain.counter)
+        self.held = held
+
+    def expression(self, scalar: Scalar) -> str:
+        """A scalar as C text."""
+        return self.held.get(scalar) or super().expression(scalar)
 
 
 def combined(primitive: str, dtype: str, target: str, other: str) -> str:

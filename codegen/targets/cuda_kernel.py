@@ -16,7 +16,7 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment, product
 from ilang.codegen.targets.cuda_spread import GRID, SpreadText
 from ilang.codegen.targets.identifiers import function_identifier, identifier
-from ilang.codegen.targets.marked_lines import marked
+from ilang.codegen.targets.marked_lines import Marker
 from ilang.core.diagnostic import counted
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile, Transpose
@@ -57,11 +57,7 @@ class KernelText:
         device = self.program.machine.gpu()
         self.warp = device.warp
         self.spreads = SpreadText(self)
-        self.marks = None
-        if marking:
-            from ilang.core.explain.marks import StatementMarks
-
-            self.marks = StatementMarks(self.program, self.kernel)
+        self.marked = Marker(self.program, self.kernel, marking).marked
 
     def _private(self, host: Host) -> tuple[int, ...]:
         """The buffers in scratch storage, in order."""
@@ -125,12 +121,6 @@ class KernelText:
         """The statements of a block."""
         for s in body:
             yield from self.marked(self._statement(s, is_alone=len(body) == 1), s)
-
-    def marked(self, lines: Iterator[str], s: ir.Statement, whole: bool = False) -> Iterator[str]:
-        """Lines of a statement, or of it and the statements in it as a ``whole``, with marks where lines have some."""
-        if self.marks is None:
-            return lines
-        return marked(lines, self.marks.of_all((s,)) if whole else self.marks.of(s))
 
     def _statement(self, s: ir.Statement, *, is_alone: bool) -> Iterator[str]:
         """A statement, which is the only one of its braces or has others beside it."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_scalar
 from ilang.codegen.targets.braces import braced
-from ilang.codegen.targets.cfamily import Spelling
+from ilang.codegen.targets.cfamily import Held, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine, divided
 from ilang.core.dtype import BYTES
@@ -49,21 +49,6 @@ def vector(
 def _is_multiple(part: Affine, count: int) -> bool:
     """Whether all of an index is a multiple of a number, whatever its variables are."""
     return not (part.sizes or part.looked) and part.is_multiple(count)
-
-
-class Held(Spelling):
-    """Scalars of a kernel in which some elements have been read, and are called what holds them."""
-
-    def __init__(self, plain: Spelling, held: Mapping[Load, str]) -> None:
-        """Names as ``plain`` has them, but for elements that are ``held``."""
-        super().__init__(plain.program, plain.kernel, plain.counter)
-        self.held = held
-
-    def expression(self, scalar: Scalar) -> str:
-        """A scalar as an expression."""
-        if isinstance(scalar, Load) and scalar in self.held:
-            return self.held[scalar]
-        return super().expression(scalar)
 
 
 def contracted(s: Change | Store, spelling: Spelling) -> str:
@@ -127,7 +112,9 @@ def _moving(
         if store.buffer not in copied:
             yield f"{_kind(spelling, store.buffer, count)} {places[store.buffer]};"
     for lane, block, lanes in zip(LANES, each, loads, strict=False):
-        words = {load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)}
+        words: dict[Scalar, str] = {
+            load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)
+        }
         body = [s for s in block if not (isinstance(s, Store) and s.buffer in copied)]
         lines = _lane(Held(spelling, words), body, places, lane)
         scoped = any(isinstance(s, Define) for s in block)  # variables of an element are its own

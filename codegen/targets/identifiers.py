@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 RESERVED = frozenset(
     """
@@ -178,10 +178,14 @@ def member_identifier(name: str) -> str:
     return f"{name}_" if _is_taken(name) else name
 
 
-def initializer(extents: Iterable[tuple[str, int]]) -> str:
-    """The value of a struct of sizes, each by its name: ``{.m = 2, .n = 3}``."""
-    fields = [f".{member_identifier(name)} = {extent}" for name, extent in extents]
-    return f"{{{', '.join(fields) or '0'}}}"
+def initial_fields(extents: Mapping[str, int]) -> list[str]:
+    """The fields of a struct of sizes, each with its value: ``.m = 2``, ``.n = 3``."""
+    return [f".{member_identifier(name)} = {extent}" for name, extent in extents.items()]
+
+
+def initializer(extents: Mapping[str, int]) -> str:
+    """The value of a struct of sizes: ``{.m = 2, .n = 3}``."""
+    return f"{{{', '.join(initial_fields(extents)) or '0'}}}"
 
 
 def _is_taken(name: str) -> bool:

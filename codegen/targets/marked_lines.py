@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ilang.core.explain.marks import LineMark
+    from ilang.core.explain.marks import LineMark, StatementMarks
+    from ilang.core.ir.kernel import Kernel, Program, Statement
 
 
 class MarkedLine(str):
@@ -32,6 +33,24 @@ def marked(lines: Iterable[str], mark: LineMark) -> Iterator[str]:
     """Lines of which those that have no mark get one."""
     for line in lines:
         yield line if isinstance(line, MarkedLine) else MarkedLine.of(line, mark)
+
+
+class Marker:
+    """The marks of the lines of one kernel, where a page asks for them."""
+
+    def __init__(self, program: Program, kernel: Kernel, marking: bool) -> None:
+        """For a kernel; without ``marking`` lines stay as they are."""
+        self._marks: StatementMarks | None = None
+        if marking:
+            from ilang.core.explain.marks import StatementMarks
+
+            self._marks = StatementMarks(program, kernel)
+
+    def marked(self, lines: Iterator[str], s: Statement, whole: bool = False) -> Iterator[str]:
+        """Lines of a statement, or of it and the statements in it as a ``whole``, with marks where lines have some."""
+        if self._marks is None:
+            return lines
+        return marked(lines, self._marks.of_all((s,)) if whole else self._marks.of(s))
 
 
 def with_marks(text: str, body: Sequence[str]) -> list[tuple[str, LineMark]]:

@@ -48,6 +48,18 @@ class ExportedFunction:
         """The numbers of the sizes that are run-time arguments."""
         return tuple(n for n, size in enumerate(self.shaped.sizes) if size.is_argument())
 
+    def arguments(self, extents: Sequence[int]) -> dict[str, int]:
+        """The run-time arguments among the extents of all sizes, by name."""
+        return {self.shaped.sizes[n].name: extents[n] for n in self.free()}
+
+    def arguments_text(self, extents: Sequence[int]) -> str:
+        """The same in words: ``n=3 m=5``."""
+        return " ".join(f"{name}={extent}" for name, extent in self.arguments(extents).items())
+
+    def count(self, value: int, extents: Sequence[int]) -> int:
+        """The elements of a tensor at the extents of all sizes."""
+        return prod(extents[size] for size in self.shaped.tensors[value].dims)
+
     def is_full(self, extents: Sequence[int]) -> bool:
         """Whether no run-time extent is 0."""
         return all(

@@ -56,7 +56,6 @@ MAY_SAY = {
     "landing": (
         "codegen/call/stopping.c",
         "codegen/call/stopping.py",
-        "codegen/targets/c_stop.py",
         "codegen/targets/headers/stop.h",
     )
 }

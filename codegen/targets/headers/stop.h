@@ -1,4 +1,14 @@
-/* How the threads of a call can be stopped. */
+/*
+ * How the threads of a call can be stopped, in a text that a call compiles, and not in that which users get:
+ *
+ *     the calling thread leaves its landing
+ *     #pragma omp parallel
+ *         each thread takes a landing of its own, does its part, and leaves the landing
+ *     the calling thread is back at its landing, or goes there at once if the call was stopped
+ *
+ * A thread that is stopped jumps to its landing, within the parallel region, and ends the region like all others.
+ * codegen/call/stopping.c has the functions behind the pointers.
+ */
 #ifndef STOP_H
 #define STOP_H
 
