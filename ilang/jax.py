@@ -21,7 +21,6 @@ import numpy as np
 from ilang.codegen.call.arguments import SUPPORTED, Output, check_is, wider
 from ilang.codegen.components.component import Component
 from ilang.codegen.frameworks.jax_arrays import call_pure
-from ilang.codegen.frameworks.result_types import results_for
 from ilang.codegen.session.function import Function
 
 __all__ = ["function"]
@@ -106,7 +105,7 @@ def _widened(array: Any, number: int) -> Any:
 def _results(component: Component, arrays: Sequence[Any]) -> list[Output]:
     """The shapes and types of the results, as they are computed."""
     shapes = [np.shape(each) for each in arrays]
-    return results_for(component, [SUPPORTED[each.dtype] for each in arrays], shapes)
+    return component.program.results(shapes, [SUPPORTED[each.dtype] for each in arrays])
 
 
 def _kept(dtype: Any) -> Any:

@@ -33,6 +33,7 @@ from ilang.codegen.components.tensor import (
     solve,
     tensor_of,
 )
+from ilang.codegen.session.initial import literal_array
 from ilang.core.build.tensor import Axis, Leaf, Rows, Shape
 from ilang.core.diagnostic import DataError, NotationError
 from ilang.core.ir.operation import SameSize, Scaled, SetSize, Slice, Stack
@@ -167,10 +168,8 @@ def literal(text: str, name: str | None = None) -> Tensor:
     tree = parse_literal(Source("<literal>", text))
     if not tree.levels:
         return number(tree.numbers[0])
-    array = np.array(tree.numbers, np.float32).reshape([extent for _, extent in tree.levels])
-    stored = sorted(range(array.ndim), key=lambda n: (0, 2, 1)[tree.levels[n][0]])
     rows = [[extent for row, extent in tree.levels if row == kind] for kind in range(3)]
-    return data(array.transpose(stored), rows[0], rows[1], rows[2], name)
+    return data(literal_array(tree, np.float32), rows[0], rows[1], rows[2], name)
 
 
 # -- element by element ----------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ import torch
 from ilang.codegen.call.arguments import SUPPORTED, check_is
 from ilang.codegen.call.threads import THREADS
 from ilang.codegen.components.component import Component
-from ilang.codegen.frameworks.result_types import results_for
 from ilang.codegen.frameworks.torch_tensors import (
     DTYPES,
     NUMPY,
@@ -81,7 +80,7 @@ class TracedCall(NamedTuple):
             DTYPES[each.dtype] if isinstance(each, torch.Tensor) else SUPPORTED[each.dtype]
             for each in given
         ]
-        results = results_for(known.component, dtypes, sizes)
+        results = known.component.program.results(sizes, dtypes)
         empty = [tensors[0].new_empty(shape, dtype=NUMPY[dtype]) for shape, dtype in results]
         return self._in_order(known, empty, tensors)
 

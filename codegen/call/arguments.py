@@ -55,6 +55,11 @@ MOST_LISTED = 20
 OVERLAP_WORK = 10_000
 """Effort spent on telling whether two arrays of interleaved elements share one."""
 
+MEMORY_ORDER = (
+    "has each input as many features as when it was saved, and is axis 0 its batch? "
+    "axes are stored batch first, then output, then input"
+)
+"""Help for an array of another shape than a tensor has."""
 AUTO = "auto"
 """Threads of a call: all cores where the work is enough."""
 
@@ -93,12 +98,14 @@ def listed_inputs(names: Sequence[str]) -> str:
     return f"its inputs are {', '.join(names)}" if names else "it has no inputs"
 
 
+def are_given(count: int, noun: str = "array") -> str:
+    """A number of things, in a sentence: ``2 arrays are given``."""
+    return f"{counted(count, noun)} {'is' if count == 1 else 'are'} given"
+
+
 def _wrong_count(graph: Graph, names: Sequence[str], given: int) -> DataError:
     wanted = len(names)
-    verb = "is" if given == 1 else "are"
-    message = (
-        f"the program takes {counted(wanted, 'array')}, and {counted(given, 'array')} {verb} given"
-    )
+    message = f"the program takes {counted(wanted, 'array')}, and {are_given(given)}"
     if not wanted:
         return DataError("E0701", message, help="call it without arrays")
     read = [_read_as(graph, number) for number in range(min(wanted, MOST_LISTED))]
@@ -446,29 +453,31 @@ def _dtype(name: str, dtype: Any) -> str:
     """The name of an element type: the name itself, or what NumPy takes for a type."""
     if isinstance(dtype, str) and dtype in NUMPY_TYPES:
         return dtype
-    try:
-        known = SUPPORTED.get(np.dtype(dtype).newbyteorder("="))
-    except Exception:  # NumPy asks a foreign object what it is
-        known = None
+    known = named_type(dtype)
     if known is None:
         raise DataTypeError(
             "E0703",
             f"the element type {shown(dtype)} of {name} is not supported",
             help=f"element types are {', '.join(NUMPY_TYPES)}, or NumPy's {LISTED}",
         )
-    return known
+    return SUPPORTED[known]
+
+
+def named_type(dtype: Any) -> np.dtype[Any] | None:
+    """The element type that NumPy takes something for; None where it is none of ours."""
+    try:
+        known = np.dtype(dtype).newbyteorder("=")
+    except Exception:  # NumPy asks a foreign object what it is
+        return None
+    return known if known in SUPPORTED else None
 
 
 def check_shape_count(graph: Graph, count: int, noun: str = "shape") -> None:
     """Raise DataError (E0701) unless there is a shape, or ``what`` is named, per input."""
     if count != len(graph.inputs):
         names = graph.input_names()
-        given = counted(count, noun)
-        raise DataError(
-            "E0701",
-            f"the program takes {counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
-            help=listed_inputs(names),
-        )
+        message = f"the program takes {counted(len(names), 'array')}, and {are_given(count, noun)}"
+        raise DataError("E0701", message, help=listed_inputs(names))
 
 
 def result_of(results: Sequence[Array], out: object) -> Any:

@@ -178,15 +178,12 @@ class Compiled:
         Raises:
             ToolError: it cannot be built or loaded.
         """
-        known = self._libraries.get(threads)
-        if known is None:
-            with self._lock.taken():
-                known = self._libraries.get(threads)
-                if known is None:
-                    recipe = library_recipe(threads, self._sanitize)
-                    known = open_library(self.interface, self._text, self._source, recipe)
-                    self._libraries[threads] = known
-        return known
+
+        def opened() -> LoadedLibrary:
+            recipe = library_recipe(threads, self._sanitize)
+            return open_library(self.interface, self._text, self._source, recipe)
+
+        return self._lock.kept(self._libraries, threads, opened)
 
     def plan(
         self, extents: Sequence[int], outputs: Sequence[Output] = (), names: Names = ((), ())

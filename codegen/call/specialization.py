@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,14 +72,8 @@ class Specialization:
         """
         from ilang.codegen.device.offload import Offloaded
 
-        known = self._offloaded.get(device)
-        if known is None:
-            with self._lock.taken():
-                known = self._offloaded.get(device)
-                if known is None:
-                    known = Offloaded(self.shaped, self.small, device)
-                    self._offloaded[device] = known
-        return known
+        make = partial(Offloaded, self.shaped, self.small, device)
+        return self._lock.kept(self._offloaded, device, make)
 
     def _text(self) -> str:
         """The program as C: a function of what is inferred and the size class, and of nothing else."""
@@ -98,17 +94,11 @@ class Specialization:
         try:
             results = evaluate(self.shaped, arrays, extents)
         except MemoryError:
-            most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)
+            domains = (node.sizes for node in self.shaped.nodes if isinstance(node, Assignment))
+            most = max((prod(extents[n] for n in sizes) for sizes in domains), default=1)
             subject = f"an intermediate value of {most:,} elements, which NumPy stores whole"
             raise too_large(subject) from None
         results = [np.array(result, order="C", copy=True) for result in results]
         for array, result in zip(outs, results, strict=False):
             array[...] = result
         return result_of(results, out)
-
-    @staticmethod
-    def _iterations(node: object, extents: Sequence[int]) -> int:
-        total = 1
-        for size in node.sizes if isinstance(node, Assignment) else ():
-            total *= extents[size]
-        return total

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 from ilang.codegen.compile import toolchain
 from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.compile.toolchain import Recipe
-from ilang.codegen.system import folders
+from ilang.codegen.system import files, folders
 from ilang.core.diagnostic import ToolError
 
 T = TypeVar("T")
@@ -288,27 +288,28 @@ def _store(folder: str, entry: str, text: str, recipe: Recipe) -> None:
 def _private(text: str, recipe: Recipe, load: Callable[[str], T]) -> T:
     """Build and load in a temporary folder that is gone afterwards: a loaded library needs its file no more."""
     try:
-        with folders.temporary_folder(folders.temporary_parent(), recipe.is_kept) as work:
+        with folders.temporary_folder(keep=recipe.is_kept) as work:
             toolchain.build(text, work, recipe)
             try:
                 return load(str(work / "program.so"))
             except OSError as error:
                 raise ToolError(
                     "E0908",
-                    f"the compiled program cannot be loaded from {work}: {_reason(error)}",
+                    f"the compiled program cannot be loaded from {work}: {files.reason_of(error)}",
                     help="set I_CACHE_DIR or TMPDIR to a folder of your own on a file system that allows to run files",
                 ) from None
     except OSError as error:
         place = f" ({error.filename})" if isinstance(error.filename, str) else ""
-        raise ToolError(
-            "E0907",
-            f"there is no folder to compile in: {_reason(error)}{place}",
-            help="set TMPDIR to a folder of your own that can be written and has room",
-        ) from None
+        raise no_folder(f"{files.reason_of(error)}{place}") from None
 
 
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)
+def no_folder(reason: str) -> ToolError:
+    """The error where nothing can be compiled, since no folder takes files."""
+    return ToolError(
+        "E0907",
+        f"there is no folder to compile in: {reason}",
+        help="set TMPDIR to a folder of your own that can be written and has room",
+    )
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ilang.codegen.compile.compilers import Language
 from ilang.codegen.system.concurrency import LISTEN, signals_held
+from ilang.codegen.system.files import reason_of
 from ilang.core.diagnostic import ToolError
 
 if TYPE_CHECKING:
@@ -215,8 +216,3 @@ def cannot_write(folder: Path, reason: str) -> ToolError:
         f"the working folder {folder} of the compiler cannot be written: {reason}",
         help="make room, or set TMPDIR to a folder that can be written",
     )
-
-
-def reason_of(error: OSError) -> str:
-    """The words of the operating system for an error."""
-    return error.strerror or type(error).__name__

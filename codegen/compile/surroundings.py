@@ -94,7 +94,7 @@ def _threads() -> tuple[str, str]:
     from ilang.codegen.compile.toolchain import has_openmp
     from ilang.codegen.system import folders
 
-    with folders.temporary_folder(folders.temporary_parent()) as folder:
+    with folders.temporary_folder() as folder:
         has_threads = has_openmp(folder)
     right = _sum(threads=2)
     if not has_threads:

@@ -12,10 +12,10 @@ from ilang.codegen.compile.compiler_process import (
     cannot_write,
     failure,
     first_lines,
-    reason_of,
     run_compiler,
 )
 from ilang.codegen.compile.compilers import C, Compiler, Language, find_compiler
+from ilang.codegen.system.files import reason_of
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import record
 

@@ -219,7 +219,7 @@ class Component(DescribedProgram):
         Raises:
             Error: E05, or E0701, E0703 and E0715 (not one shape, and one type if any, per input), or E06 with types.
         """
-        return self.program.result_shapes(shapes, dtypes)
+        return tuple(shape for shape, _ in self.program.results(shapes, dtypes))
 
     @ends_at_caller
     def grad(self, wrt: Any = None, *others: Any) -> Component:

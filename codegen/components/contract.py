@@ -19,9 +19,11 @@ import numpy as np
 from ilang.codegen.call.arguments import (
     PLAIN,
     SUPPORTED,
+    are_given,
     cast,
     check_threads,
     check_writable,
+    named_type,
     read_array,
     shown,
     supported_array,
@@ -238,11 +240,8 @@ def _joined(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
 
 def _type(dtype: Any) -> np.dtype[Any]:
     """The element type that ``dtype=`` names. Raises DataError E0703."""
-    try:
-        kind: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
-    except Exception:  # NumPy asks a foreign object what it is
-        kind = np.dtype(object)
-    if kind not in SUPPORTED:
+    kind = named_type(dtype)
+    if kind is None:
         known = ", ".join(map(str, SUPPORTED))
         raise DataTypeError(
             "E0703", f"dtype={shown(dtype)} is no element type", help=f"types are {known}"
@@ -445,8 +444,7 @@ def _shared(einsum: Einsum) -> Component:
 
 def miscounted(wanted: int, given: int, span: Span | None) -> NotationError:
     """The error for another number of arrays than a specification has operands."""
-    arrays = f"{counted(given, 'array')} {'is' if given == 1 else 'are'} given"
-    message = f"the specification has {counted(wanted, 'operand')}, and {arrays}"
+    message = f"the specification has {counted(wanted, 'operand')}, and {are_given(given)}"
     help_line = "operands are separated by `,` or `;`: pass an array for each"
     return NotationError("E0150", message, span, help_line)
 

@@ -23,6 +23,7 @@ from ilang.core.source import Source, whole
 from ilang.core.transform.layouts import Order
 
 if TYPE_CHECKING:
+    from ilang.codegen.call.arguments import Output
     from ilang.codegen.call.versions import Version
     from ilang.core.ir.shaped import Shaped
 
@@ -240,12 +241,12 @@ class KernelProgram(WrittenProgram):
         every = (*self._ranked.values(), *self._laid_out.values())
         return tuple(dict.fromkeys(version for each in every for version in each.versions()))
 
-    def result_shapes(
+    def results(
         self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None
-    ) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the outputs for inputs of these shapes."""
+    ) -> list[Output]:
+        """Shapes and NumPy types of the outputs for inputs of these shapes."""
         try:
-            return self.at(shapes).result_shapes(shapes, dtypes)
+            return self.at(shapes).results(shapes, dtypes)
         except ShapeError as error:
             raise self._hinted(error, shapes) from None
 

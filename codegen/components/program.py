@@ -20,6 +20,7 @@ from ilang.core.record import replace
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ilang.codegen.call.arguments import Output
     from ilang.codegen.call.specialization import Specialization
     from ilang.codegen.call.versions import Version
     from ilang.core.ir.graph import Graph
@@ -86,10 +87,13 @@ class ComponentProgram(RunnableProgram):
         graph = self.graph()
         return graph.output_names(graph.outputs)
 
-    def result_shapes(
+    def results(
         self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None
-    ) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the outputs for inputs of these shapes. Raises Error, as ``Component.shapes`` says."""
+    ) -> list[Output]:
+        """Shapes and NumPy types of the outputs for inputs of these shapes. Raises Error, as ``Component.shapes`` says.
+
+        Without types those of the outputs mean nothing.
+        """
         from ilang.codegen.call import arguments
 
         graph = self.graph()
@@ -97,8 +101,7 @@ class ComponentProgram(RunnableProgram):
         checked = arguments.checked_shapes(shapes)
         known = None if dtypes is None else arguments.checked_dtypes(graph, dtypes)
         shaped = self.inferred(known, tuple(map(len, checked)))
-        extents = pipeline.fit(shaped, checked)
-        return tuple(shape for shape, _ in arguments.outputs_of(shaped, extents))
+        return arguments.outputs_of(shaped, pipeline.fit(shaped, checked))
 
     def write_project(
         self, folder: Path, name: str | None, shapes: Mapping[str, tuple[int, ...]] | None

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.call.arguments import SUPPORTED, check_is_list, contiguous, supported_array
+from ilang.codegen.call.arguments import (
+    MEMORY_ORDER,
+    SUPPORTED,
+    are_given,
+    check_is_list,
+    contiguous,
+    supported_array,
+)
 from ilang.codegen.call.dispatch import RunnableProgram
 from ilang.codegen.call.specialization import Specialization
 from ilang.codegen.call.threads import THREADS
@@ -210,10 +217,9 @@ class Routine(DescribedProgram):
         """An array for each leaf, or None, from what stands in order and what is named."""
         if len(self._open) < len(arrays):
             names = self.takes()
-            takes, verb = counted(len(names), "array"), "is" if len(arrays) == 1 else "are"
             raise DataError(
                 "E0701",
-                f"the program takes {takes}, and {counted(len(arrays), 'array')} {verb} given",
+                f"the program takes {counted(len(names), 'array')}, and {are_given(len(arrays))}",
                 help=f"its leaves without values are {', '.join(names)}"
                 if names
                 else "call it without arrays; those of leaves that have values are given by name",
@@ -279,8 +285,7 @@ def _stored(each: LeafInput, values: Any) -> Array:
         raise DataError(
             "E0743",
             f"{each.name} has shape {each.dims}, and the array given for it {array.shape}",
-            help="has each input as many features as when it was saved, and is axis 0 its batch? "
-            "axes are stored batch first, then output, then input",
+            help=MEMORY_ORDER,
         )
     return array
 

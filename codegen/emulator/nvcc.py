@@ -19,7 +19,7 @@ from ilang.codegen.compile.compiler_process import failure, run_compiler
 from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.translate import translate
-from ilang.codegen.system.folders import temporary_folder, temporary_parent
+from ilang.codegen.system.folders import temporary_folder
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.record import record
 
@@ -131,7 +131,7 @@ def build(command: CompilerCommand, *, checked: bool) -> str:
         ToolError: E0901 to E0909 (the C++ compiler), E0920, E0921.
     """
     output = ""
-    with temporary_folder(temporary_parent()) as folder:
+    with temporary_folder() as folder:
         objects = []
         for number, source in enumerate(command.sources):
             object_file = str(folder / f"{number}.o")

@@ -9,7 +9,7 @@ from ilang.codegen.compile import cache
 from ilang.codegen.device.device import Device, LibraryRuntime
 from ilang.codegen.device.executable import DeviceSource, LibraryProgram
 from ilang.codegen.device.native import Native
-from ilang.codegen.emulator.recipes import identity, program_recipe
+from ilang.codegen.emulator.recipes import heading, program_recipe
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.targets import cuda
@@ -31,7 +31,7 @@ def load(text: str, name: str = "program.cu", *, checked: bool = False) -> Nativ
 
 def _load(text: Callable[[], str], name: str, source: str = "", *, checked: bool) -> Native:
     def translated() -> str:
-        return f"// {identity()}\n{translate(text(), name)}"
+        return heading() + translate(text(), name)
 
     recipe = program_recipe(emulator().content, checked)
     # PyTorch, for one, makes NVIDIA's runtime known to the whole process, whose functions have the emulator's names.

@@ -33,9 +33,7 @@ calls and never exits; it may run in several threads at once, each with a worksp
 
 
 def header_comment(
-    functions: Sequence[ExportedFunction],
-    sessions: SessionsText,
-    stem: str,
+    functions: Sequence[ExportedFunction], sessions: SessionsText, stem: str
 ) -> Iterator[str]:
     """The comment of a header: how to call what it declares."""
     on_device = functions[0].program.machine.device is not None

@@ -12,12 +12,14 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ilang.codegen.compile.cache import no_folder
 from ilang.codegen.compile.toolchain import build_test
 from ilang.codegen.project.extents import extents_of
 from ilang.codegen.project.render import render
-from ilang.codegen.system.folders import temporary_folder, temporary_parent
+from ilang.codegen.system.files import reason_of
+from ilang.codegen.system.folders import temporary_folder
 from ilang.codegen.targets.session import ExportedFunction
-from ilang.core.diagnostic import DataError, InternalError, ToolError
+from ilang.core.diagnostic import DataError, InternalError
 from ilang.core.dtype import BYTES
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower
@@ -76,14 +78,10 @@ def compare(shaped: Shaped) -> tuple[int, bool]:
 def _folder() -> Iterator[Path]:
     """A temporary folder to compile and run in. Raises ToolError E0907."""
     try:
-        with temporary_folder(temporary_parent()) as folder:
+        with temporary_folder() as folder:
             yield folder
     except OSError as error:
-        raise ToolError(
-            "E0907",
-            f"there is no folder to compile in: {error.strerror or error}",
-            help="set TMPDIR to a folder of your own that can be written and has room",
-        ) from None
+        raise no_folder(reason_of(error)) from None
 
 
 def _is_out_of_memory(trouble: str) -> bool:
@@ -127,7 +125,7 @@ def _trouble(folder: Path) -> str:
     except subprocess.TimeoutExpired:
         return f"it did not end within {SECONDS} seconds"
     except OSError as error:
-        return f"it cannot be started: {error.strerror or error}"
+        return f"it cannot be started: {reason_of(error)}"
     if done.returncode == 0:
         return ""
     if done.returncode in (-signal.SIGKILL, -signal.SIGBUS):

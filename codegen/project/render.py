@@ -32,6 +32,7 @@ from ilang.codegen.project.makefile import (
 )
 from ilang.codegen.project.parts import readme
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
+from ilang.codegen.system.files import reason_of
 from ilang.codegen.system.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_entry import STATUS_WORDS
@@ -360,10 +361,9 @@ def _write(out: Path, files: Mapping[str, str]) -> list[str]:
         with ending_in_order() as settle:
             return _write_whole(out, files, settle)
     except (OSError, ValueError) as trouble:
-        reason = (trouble.strerror if isinstance(trouble, OSError) else None) or str(trouble)
         raise ToolError(
             "E0912",
-            f"the project cannot be written to {out}: {reason}",
+            f"the project cannot be written to {out}: {reason_of(trouble)}",
             help="name a folder that can be written, on a disk that has room",
         ) from None
 

@@ -25,6 +25,7 @@ from ilang.codegen.compile.compilers import C, find_compiler
 from ilang.codegen.project import wheel_calls
 from ilang.codegen.project.render import file_stem, write_functions
 from ilang.codegen.project.wheel_module import module_text, python_names
+from ilang.codegen.system.files import reason_of
 from ilang.codegen.targets.session import EmittedSession, ExportedFunction
 from ilang.core.diagnostic import CommandError, ToolError
 
@@ -158,7 +159,7 @@ def _written(
         draft.replace(path)
     except OSError as trouble:
         draft.unlink(missing_ok=True)
-        message = f"the wheel cannot be written to {out}: {trouble.strerror or trouble}"
+        message = f"the wheel cannot be written to {out}: {reason_of(trouble)}"
         help_line = "name a folder that can be written, on a disk that has room"
         raise ToolError("E0912", message, help=help_line) from None
     return path

@@ -12,6 +12,7 @@ from typing import Any
 
 from ilang.codegen.call.arguments import shape_of
 from ilang.core.build.tensor import Rows
+from ilang.core.diagnostic import DataError, counted
 from ilang.core.ir.functions import ShapeNote, TensorParameter
 
 
@@ -33,6 +34,12 @@ def rows_of_extents(extents: Sequence[int], note: ShapeNote | None) -> Rows:
     first, last = counts[0], len(extents) - counts[1]
     sizes = tuple((extent, None) for extent in extents)
     return sizes[:first], sizes[last:], sizes[first:last]
+
+
+def miscounted(name: str, inputs: Sequence[str], given: int) -> DataError:
+    """The error for another number of arrays than a definition has inputs."""
+    message = f"{name} takes {counted(len(inputs), 'array')}, and {given} are given"
+    return DataError("E0756", message, help=f"its inputs are {', '.join(inputs) or 'none'}")
 
 
 def rows_of_arrays(

@@ -108,8 +108,8 @@ def stored_values(value: Stored, dims: Sequence[int], dtype: Any) -> Any:
             return np.asarray(value.initial).astype(dtype).reshape(dims)
 
 
-def literal_array(term: Nested) -> Any:
+def literal_array(term: Nested, dtype: Any = np.float64) -> Any:
     """The numbers of a literal as an array in memory order."""
-    array = np.array(term.numbers, np.float64).reshape([extent for _, extent in term.levels])
+    array = np.array(term.numbers, dtype).reshape([extent for _, extent in term.levels])
     stored = sorted(range(array.ndim), key=lambda n: (0, 2, 1)[term.levels[n][0]])
     return array.transpose(stored)

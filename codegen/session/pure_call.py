@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ilang.codegen.components.component import Component
 from ilang.codegen.components.program import ComponentProgram
-from ilang.codegen.session.given_shapes import rows_of_extents
+from ilang.codegen.session.given_shapes import miscounted, rows_of_extents
 from ilang.codegen.session.model import CONFIG_EXAMPLE, check_named, options_of
 from ilang.codegen.session.settings import Settings
 from ilang.codegen.session.solved import SolvedDefinition
 from ilang.codegen.system.concurrency import kept
-from ilang.core.diagnostic import DataError, counted
+from ilang.core.diagnostic import DataError
 from ilang.core.ir.graph import Graph, Input
 from ilang.core.notation.components.arity import Wires
 from ilang.core.record import replace
@@ -149,11 +149,7 @@ class PureCalls:
     def _made(self, shapes: Sequence[tuple[int, ...]], config: Any, parameters: bool) -> PureCall:
         heads = self._model.inputs(self._name)
         if len(heads) != len(shapes):
-            names = ", ".join(each.name for each in heads)
-            message = (
-                f"{self._name} takes {counted(len(heads), 'array')}, and {len(shapes)} are given"
-            )
-            raise DataError("E0756", message, help=f"its inputs are {names or 'none'}")
+            raise miscounted(self._name, [each.name for each in heads], len(shapes))
         rows = {
             each.name: rows_of_extents(shape, each.shape)
             for each, shape in zip(heads, shapes, strict=True)

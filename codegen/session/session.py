@@ -35,7 +35,7 @@ from ilang.codegen.call.plan import OUT_OF_RANGE
 from ilang.codegen.call.target import check_target
 from ilang.codegen.call.tracebacks import ends_at_caller
 from ilang.codegen.session.checkpoint import DEFINITION, STATE, Checkpoint, read, write
-from ilang.codegen.session.given_shapes import rows_of_arrays
+from ilang.codegen.session.given_shapes import miscounted, rows_of_arrays
 from ilang.codegen.session.initial import initial_values
 from ilang.codegen.session.settings import Settings
 from ilang.codegen.session.sharing import matched
@@ -533,8 +533,7 @@ def _in_order(
         except KeyError:
             pass  # what is wrong with it is told below
     if len(names) < len(arrays):
-        message = f"{name} takes {counted(len(names), 'array')}, and {len(arrays)} are given"
-        raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
+        raise miscounted(name, names, len(arrays))
     by_name = {**dict(zip(names, arrays, strict=False)), **named}
     for number, each in enumerate(names[: len(arrays)]):
         if each in named:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.call.arguments import rounded, supported_array
+from ilang.codegen.call.arguments import MEMORY_ORDER, rounded, supported_array
 from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import DataError
 from ilang.core.suggestion import did_you_mean
@@ -190,7 +190,6 @@ def fitted(path: str, values: Any, tensor: LastingTensor) -> Array:
         raise DataError(
             "E0754",
             f"{path} has shape {dims}, and the array given for it {array.shape}",
-            help="has each input as many features as when it was saved, and is axis 0 its batch? "
-            "axes are stored batch first, then output, then input",
+            help=MEMORY_ORDER,
         )
     return rounded(path, array, tensor.dtype)

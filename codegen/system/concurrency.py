@@ -59,6 +59,16 @@ class ForkSafeLock:
         with self._lock:
             yield
 
+    def kept(self, memo: dict[K, T], key: K, make: Callable[[], T]) -> T:
+        """The result for a key, made at the first use by one thread, while others wait."""
+        known = memo.get(key)
+        if known is None:
+            with self.taken():
+                known = memo.get(key)
+                if known is None:
+                    known = memo[key] = make()
+        return known
+
 
 _whole: dict[weakref.ref[_thread.RLock], None] = {}
 """The locks that a fork waits for, in the order in which they were made."""

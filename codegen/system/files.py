@@ -60,11 +60,17 @@ def path_text(path: object, kind: str = "file") -> str:
     )
 
 
+def reason_of(trouble: Exception) -> str:
+    """The words of the operating system for an error, else its own, else its name."""
+    return getattr(trouble, "strerror", None) or str(trouble) or type(trouble).__name__
+
+
 def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
     """The error for a file that cannot be opened or read."""
-    reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
     hint = _beside(path) if isinstance(trouble, FileNotFoundError) else READABLE
-    return DataError("E0725", f"{path or '(empty name)'} cannot be read: {reason}", help=hint)
+    return DataError(
+        "E0725", f"{path or '(empty name)'} cannot be read: {reason_of(trouble)}", help=hint
+    )
 
 
 def _beside(path: str) -> str:
@@ -177,12 +183,11 @@ def check_place(path: str) -> int | None:
 
 
 def _unwritable(path: str, trouble: OSError | ValueError) -> DataError:
-    reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
     folder = os.path.dirname(path)  # noqa: PTH120
     missing = bool(folder) and not os.path.exists(folder)  # noqa: PTH110
     help_line = f"there is no folder {folder}" if missing else "name a file that can be written"
     return DataError(
-        "E0731", f"{path or '(empty name)'} cannot be written: {reason}", help=help_line
+        "E0731", f"{path or '(empty name)'} cannot be written: {reason_of(trouble)}", help=help_line
     )
 
 

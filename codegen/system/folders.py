@@ -98,7 +98,7 @@ def is_own_file(status: os.stat_result) -> bool:
     return not HAS_OWNERS or (status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE)
 
 
-def temporary_parent() -> str:
+def _temporary_parent() -> str:
     """The first of the usual folders for temporary files in which a folder of ours is safe.
 
     Raises:
@@ -121,11 +121,12 @@ def temporary_parent() -> str:
 
 @contextlib.contextmanager
 def temporary_folder(
-    parent: str, keep: Callable[[BaseException], bool] = lambda _: False
+    parent: str | None = None, keep: Callable[[BaseException], bool] = lambda _: False
 ) -> Iterator[Path]:
     """A new folder of this user alone, gone after the block, also where SIGTERM or SIGHUP ends the process.
 
-    ``keep`` says of what the block raised whether the folder stays for whoever wants to look at it.
+    The folder is in a ``parent``, or else where temporary files are. ``keep`` says of what the block raised whether the
+    folder stays for whoever wants to look at it.
 
     Raises:
         OSError: it cannot be made.
@@ -135,7 +136,7 @@ def temporary_folder(
     from pathlib import Path
 
     with ending_in_order() as settle:
-        work = Path(tempfile.mkdtemp(prefix="building-", dir=parent))
+        work = Path(tempfile.mkdtemp(prefix="building-", dir=parent or _temporary_parent()))
         is_kept = False
         try:
             work.chmod(0o700)  # whatever the umask
