@@ -48,14 +48,12 @@ class CallPlans:
     __slots__ = ("_calls", "_known", "devices", "table")
 
     def __init__(self) -> None:
-        """No plan yet."""
         self._known: dict[tuple[object, ...], CallPlan] = {}
         self._calls = COUNTED
         self.table: Any = None
         self.devices: DevicePlans | None = None
 
     def __len__(self) -> int:
-        """The number of plans."""
         return len(self._known)
 
     def of(self, arrays: Sequence[Any]) -> CallPlan | None:
@@ -103,7 +101,6 @@ class RunnableProgram:
     __slots__ = ("plans",)
 
     def __init__(self) -> None:
-        """No call yet."""
         self.plans = CallPlans()
 
     @abstractmethod

@@ -76,7 +76,6 @@ class Component(DescribedProgram):
     program: ComponentProgram
 
     def __init__(self, program: ComponentProgram) -> None:
-        """For a program, which other components may share."""
         self.program = program
         self._plans = program.plans
         self._components: dict[tuple[object, ...], Component] = {}
@@ -285,7 +284,6 @@ class Component(DescribedProgram):
         return Component(WrittenProgram(Swap(tree, tree.span), wires, definitions))
 
     def __repr__(self) -> str:
-        """The program's text where it is short, and how many inputs and outputs it has."""
         return repr(self.program)
 
     def _repr_html_(self) -> str:

@@ -43,7 +43,6 @@ class DescribedProgram:
         return self.program.shaped(shapes, dtypes)
 
     def __dir__(self) -> list[str]:
-        """The methods for users."""
         return [name for name in object.__dir__(self) if name not in INNER]
 
     @ends_at_caller

@@ -279,7 +279,6 @@ class KernelProgram(WrittenProgram):
         return self.ranked(tuple(len(shape) for shape in checked_shapes(list(shapes))))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its kernel."""
         return KernelProgram, (self._kernel, self._derived), (None, {"_open": self._open})
 
 

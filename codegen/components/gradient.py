@@ -178,7 +178,6 @@ class DerivedProgram(ComponentProgram):
         raise refusal()
 
     def __repr__(self) -> str:
-        """The component of which this is the derivative."""
         return f"<Component derivative of {self._of!r}>"
 
     def _kept(self) -> tuple[None, dict[str, Any]]:
@@ -236,7 +235,6 @@ class GradientProgram(DerivedProgram):
         return (*(given if library is None else arrays), *ones)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as what it is the gradient of."""
         return GradientProgram, (self._of, self._wrt, self._values), self._kept()
 
 
@@ -257,5 +255,4 @@ class TangentProgram(DerivedProgram):
         return directional(shaped, self._wrt, self.again)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as what it is the derivative of."""
         return TangentProgram, (self._of, self._wrt), self._kept()

@@ -140,5 +140,4 @@ class LaidOutProgram(WrittenProgram):
         return self._stored.shaped(shapes, dtypes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as what it is made of."""
         return LaidOutProgram, (self._tree, self._orders), self._kept()

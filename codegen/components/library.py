@@ -22,7 +22,6 @@ class Library(dict[str, Component]):
     """Components by name, in the order in which the file defines them; sessions of tensor functions and routines."""
 
     def __init__(self, components: Mapping[str, Component], module: Module) -> None:
-        """For the definitions of a module."""
         super().__init__(components)
         self._module = module
         self._functions: dict[str, Function] = {}
@@ -39,7 +38,6 @@ class Library(dict[str, Component]):
         return Library, (dict(self), self._module)
 
     def __dir__(self) -> list[str]:
-        """The definitions, and the methods for users."""
         return [*super().__dir__(), *self, *self._heads()]
 
     def _heads(self) -> list[str]:
@@ -84,7 +82,6 @@ class Library(dict[str, Component]):
         return Session(self.model, options_of(name, shapes, config, options))
 
     def __repr__(self) -> str:
-        """The definitions of the file, in short."""
         module = self._module
         heads: list[Any] = [each.head for each in (*module.functions, *module.routines)]  # type: ignore[attr-defined]
         named = sorted([*module.definitions, *heads], key=lambda each: each.span.start)

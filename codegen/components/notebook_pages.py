@@ -21,7 +21,6 @@ class ComponentExplanation(Explanation):
     """An explanation that a notebook shows as a page, with the C of its component where it has one."""
 
     def __repr__(self) -> str:
-        """The page, in a shell of Python."""
         return str(self)
 
     def _repr_html_(self) -> str:

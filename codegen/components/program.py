@@ -251,7 +251,6 @@ class WrittenProgram(ComponentProgram):
         return error if hint is None else DataError(error.code, error.message, error.span, hint)
 
     def __repr__(self) -> str:
-        """The text where it is short, and how many inputs and outputs there are."""
         ends = f"{_number(self.wires.inputs, 'input')}, {_number(self.wires.outputs, 'output')}"
         return f"<Component {self.shown()}: {ends}>"
 

@@ -165,7 +165,6 @@ class Routine(DescribedProgram):
     program: TensorProgram
 
     def __init__(self, program: TensorProgram) -> None:
-        """For a program."""
         self.program = program
         self._places = {each.name: n for n, each in enumerate(program.inputs)}
         self._open = tuple(n for n, each in enumerate(program.inputs) if each.values is None)

@@ -28,7 +28,6 @@ class ScheduledText:
     """
 
     def __init__(self, source: Source, schedules: Sequence[tuple[Span, Span]]) -> None:
-        """For a text with such schedules."""
         self.source, self.schedules = source, schedules
         self._cuts = [_with_blanks(source.text, schedule) for _, schedule in schedules]
         cuts = [(start, end, "") for start, end in self._cuts]

@@ -172,7 +172,6 @@ class Program(DescribedProgram):
         constraints: tuple[SizeConstraint, ...],
         fits: Sequence[tuple[Tensor, Tensor]],
     ) -> None:
-        """Solve; see ``solve``."""
         self._tensors = tuple(dict.fromkeys(tensors))
         self._routines: dict[tuple[Tensor, ...], Routine] = {}
         self._whole: Routine | None = None

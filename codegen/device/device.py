@@ -11,7 +11,7 @@ import functools
 import math
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ilang.codegen.device.executable import DeviceSource, Executable, Within, at
 from ilang.codegen.device.native import Address, Native
 from ilang.codegen.device.streams import DEFAULT_STREAM
 from ilang.core.diagnostic import DataError, Error, ToolError
+
+if TYPE_CHECKING:
+    from ilang.codegen.device.driver import Driver, StreamRecorder
 
 OUT_OF_MEMORY = 2
 """The status of CUDA for it."""
@@ -31,58 +34,11 @@ def _text() -> str:
     return Path(__file__).with_name("device.cu").read_text("utf-8")
 
 
-class Runtime(Protocol):
-    """Functions of a device beside programs; they give statuses of CUDA, the first one an address as well."""
-
-    def allocate(self, count: int) -> tuple[int, int]:
-        """So many bytes."""
-
-    def free(self, address: int) -> int:
-        """Give memory back."""
-
-    def write(self, address: int, array: Any, stream: int) -> int:
-        """Copy a contiguous array to the device, and wait for that."""
-
-    def read(self, address: int, array: Any, stream: int) -> int:
-        """Copy from the device into a contiguous array, and wait for that."""
-
-    def wait(self, stream: int) -> int:
-        """Wait for all that a stream has to do."""
-
-    def order(self, first: int, then: int) -> int:
-        """Let a stream wait for what another one has to do now."""
-
-    def holds(self, address: int) -> bool:
-        """Whether an address is memory of the device."""
-
-    def error(self, status: int) -> str:
-        """The meaning of a status."""
-
-
-class Recorder(Protocol):
-    """Streams of a device apart from the default one, and graphs of what is enqueued on them; statuses are of CUDA."""
-
-    def stream(self) -> tuple[int, int]:
-        """A new stream."""
-
-    def end_stream(self, stream: int) -> int:
-        """Give it back."""
-
-    def record(self, stream: int) -> int:
-        """Record what is enqueued on a stream, in place of doing it."""
-
-    def recorded(self, stream: int) -> tuple[int, int]:
-        """End that; what was recorded, as a graph."""
-
-    def launch(self, graph: int, stream: int) -> int:
-        """Enqueue all that a graph has."""
-
-    def end_graph(self, graph: int) -> int:
-        """Give it back."""
-
-
 class LibraryRuntime:
-    """The functions of ``device.cu``, compiled to a library."""
+    """The functions of ``device.cu``, compiled to a library; they give statuses of CUDA, the first one an address, too.
+
+    Where kernels alone are compiled, a ``Driver`` has the same functions.
+    """
 
     def __init__(
         self, load: Callable[[Callable[[], str], str], Native], within: Within = at_once
@@ -138,12 +94,12 @@ class Device:
     ``recorder`` records what is enqueued, where the device can do that.
     """
 
-    recorder: Recorder | None = None
+    recorder: StreamRecorder | None = None
 
     def __init__(
         self,
         name: str,
-        runtime: Runtime,
+        runtime: LibraryRuntime | Driver,
         load: Callable[[DeviceSource], Executable],
         report: Callable[[], str] = lambda: "",
         stop: Callable[[], None] | None = None,
@@ -261,7 +217,7 @@ class Device:
 class Recording:
     """Work that was recorded on a stream, as one graph of CUDA."""
 
-    def __init__(self, device: Device, recorder: Recorder, graph: int, stream: int) -> None:
+    def __init__(self, device: Device, recorder: StreamRecorder, graph: int, stream: int) -> None:
         """A graph, which is given back with the last reference."""
         self._device, self._recorder = device, recorder
         self._graph, self._stream = graph, stream
@@ -336,5 +292,4 @@ class DeviceArray:
         return capsule_of(self, self.__dlpack_device__()[0])
 
     def __repr__(self) -> str:
-        """The device of the array, its shape and its element type."""
         return f"<DeviceArray {self.dtype}{list(self.shape)} on {self.device.name}>"

@@ -69,7 +69,6 @@ class DevicePlans:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        """No plan yet."""
         self._known: dict[tuple[Hashable, ...], DevicePlan] = {}
 
     def answer(

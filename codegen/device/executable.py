@@ -67,7 +67,6 @@ class LibraryProgram:
     """A program whose functions a library has."""
 
     def __init__(self, native: Native, name: str, within: Within = at_once) -> None:
-        """The program of this name in a library."""
         self.native = native
         self.name = name
         self.within = within

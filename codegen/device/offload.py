@@ -150,7 +150,6 @@ class _OfThread(threading.local):
     """Workspaces of one thread, by stream: those of streams that are another one in every thread."""
 
     def __init__(self) -> None:
-        """None yet."""
         self.spaces: dict[int, DeviceArray] = {}
 
 

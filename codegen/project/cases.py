@@ -155,15 +155,12 @@ def case_of(function: ExportedFunction, extents: tuple[int, ...]) -> Case:
         relative = relative_of(shaped, extents)
         scales = scales_of(exactly, arrays, exact)
         outputs, doubtful = [], 0
-        for value, a, b, moved in zip(shaped.outputs, plain, exact, scales, strict=True):
+        for a, b, moved in zip(plain, exact, scales, strict=True):
             result, unlike = result_of(a, b, relative, moved)
             doubtful += unlike
             scale = max(moved, _noise(a, b, relative, moved))
-            count = result.size
-            step = 1 if count <= STORED else -(-count // SAMPLES) | 1
-            rounded = shaped.tensors[value].dtype in FLOATS
-            bounds = (relative, scale) if rounded else (0.0, 0.0)
-            outputs.append(StoredOutput(result.reshape(-1)[::step], step, *bounds))
+            samples = result.size if result.size <= STORED else SAMPLES
+            outputs.append(sampled(result, samples, relative, scale))
         cases.append((doubtful, attempt, Case(extents, starts, below, tuple(outputs))))
         if not doubtful:
             break
@@ -205,6 +202,18 @@ def result_of(plain: Array, exact: Array, relative: float, scale: float) -> tupl
     return np.where(near & np.isfinite(rounded), rounded, plain), int(np.count_nonzero(~same))
 
 
+def sampled(values: Array, most: int, relative: float, scale: float) -> StoredOutput:
+    """About so many elements of an array at most, at equal distances, and how far a float may be from them."""
+    step = 1 if values.size <= most else -(-values.size // most) | 1
+    bounds = (relative, scale) if values.dtype.kind == "f" else (0.0, 0.0)
+    return StoredOutput(values.reshape(-1)[::step], step, *bounds)
+
+
+def power_above(number: float) -> float:
+    """The least power of two that is no less than a number."""
+    return 2.0 ** math.ceil(math.log2(number))
+
+
 def _noise(plain: Array, exact: Array, relative: float, scale: float) -> float:
     """The scale at which roundings may move each element by ``MOST_NOISE`` times what they move it in the evaluator.
 
@@ -217,7 +226,7 @@ def _noise(plain: Array, exact: Array, relative: float, scale: float) -> float:
         noise, size = np.abs(exact - plain), np.abs(exact)
         near = noise <= relative * (size + scale)
         most = _largest(np.where(near, MOST_NOISE * noise / relative - size, 0.0))
-    return 2.0 ** math.ceil(math.log2(most)) if most > 0 else 0.0
+    return power_above(most) if most > 0 else 0.0
 
 
 def relative_of(shaped: Shaped, extents: Sequence[int]) -> float:
@@ -250,10 +259,7 @@ def scales_of(
                 change = np.abs(after.astype(np.float64) - before) / NUDGE
             scales[n] = max(scales[n], _largest(change))
     bounds = [LARGEST_SCALE * (1.0 + _largest(np.abs(array.astype(np.float64)))) for array in exact]
-    return [
-        2.0 ** math.ceil(math.log2(min(s, b))) if s else 0.0
-        for s, b in zip(scales, bounds, strict=True)
-    ]
+    return [power_above(min(s, b)) if s else 0.0 for s, b in zip(scales, bounds, strict=True)]
 
 
 def _largest(array: Array) -> float:

@@ -37,7 +37,6 @@ class Check:
     cuda: CudaCheck | None = None
 
     def __str__(self) -> str:
-        """The line that ``i check`` prints."""
         checks = (each for each in (self.schedule, self.cuda) if each is not None)
         return "   ".join((self.takes, *(each.says for each in checks)))
 

@@ -59,7 +59,6 @@ class CNames:
     """Names in C: none is given twice."""
 
     def __init__(self, taken: Sequence[str]) -> None:
-        """Some are taken."""
         self._taken = set(taken)
 
     def of(self, path: str, owner: str = "") -> str:

@@ -19,8 +19,10 @@ from ilang.codegen.project.cases import (
     input_of,
     is_positive,
     limits_of,
+    power_above,
     relative_of,
     result_of,
+    sampled,
     scales_of,
     starts_of,
 )
@@ -115,7 +117,7 @@ def steps_of(session: EmittedSession) -> Steps:
     starts, below = _starts(session), _limits(session)
     lasting = {each.name: first_values(each, SEED) for each in session.kept}
     tested_kept = [each for each in session.kept if each.role in LASTING]
-    first = tuple(_sampled(lasting[each.name], 0.0, 0.0) for each in tested_kept)
+    first = tuple(sampled(lasting[each.name], MOST_STORED, 0.0, 0.0) for each in tested_kept)
     sized = list(zip(shapeds, extents, strict=True))
     if any(LARGEST_DOMAIN < _iterations(node, e) for s, e in sized for node in s.nodes):
         return Steps(starts, below, first, (), ())
@@ -168,16 +170,9 @@ def _settled(plain: Array, exact: Array, relative: float, scale: float) -> Store
     if unlike and plain.dtype.kind == "f":
         noise = float(np.nan_to_num(np.abs(exact - plain), posinf=0.0).max())
         if noise:
-            scale = max(scale, 2.0 ** math.ceil(math.log2(MOST_NOISE * noise / relative)))
+            scale = max(scale, power_above(MOST_NOISE * noise / relative))
             result, _ = result_of(plain, exact, relative, scale)
-    return _sampled(result, relative, scale)
-
-
-def _sampled(values: Array, relative: float, scale: float) -> StoredOutput:
-    """Elements of an array at equal distances."""
-    step = 1 if values.size <= MOST_STORED else -(-values.size // MOST_STORED) | 1
-    bounds = (relative, scale) if values.dtype.kind == "f" else (0.0, 0.0)
-    return StoredOutput(values.reshape(-1)[::step], step, *bounds)
+    return sampled(result, MOST_STORED, relative, scale)
 
 
 def is_positive_session(session: EmittedSession) -> bool:

@@ -167,7 +167,6 @@ class KeptArrays(MutableMapping[str, Any]):
     """Arrays of a session by path. Reading one copies it, and writing one copies into it."""
 
     def __init__(self, session: CompiledSession, role: str) -> None:
-        """The arrays of a role."""
         self._session = session
         self._rows = {each.path: each for each in session.table.kept.get(role, ())}
 
@@ -186,15 +185,12 @@ class KeptArrays(MutableMapping[str, Any]):
             view[...] = given
 
     def __delitem__(self, path: str) -> None:
-        """Refuse. Raises: TypeError."""
         raise TypeError("a session keeps all of its arrays")
 
     def __iter__(self) -> Iterator[str]:
-        """The paths."""
         return iter(self._rows)
 
     def __len__(self) -> int:
-        """The number of arrays."""
         return len(self._rows)
 
     def _view(self, path: str) -> NDArray[Any]:

@@ -44,7 +44,6 @@ class DeviceCopies:
     """The copies of one session's arrays on a device."""
 
     def __init__(self, device: Device) -> None:
-        """Copies of nothing yet."""
         self._device = device
         self._stream = device.stream_apart(self)
         self._copies: dict[int, _Copy] = {}

@@ -66,7 +66,6 @@ class DefinitionExplanation:
     program: Explanation
 
     def __str__(self) -> str:
-        """The page as plain text."""
         return "\n\n".join((*self.blocks(), str(self.program)))
 
     def _repr_html_(self) -> str:
@@ -109,7 +108,6 @@ class Function:
     """A definition by its name; shapes are given as for ``Library.session``."""
 
     def __init__(self, model: Model, name: str) -> None:
-        """For a definition of a file."""
         self.model = model
         self.name = name
         self._sessions: dict[object, Session] = {}
@@ -120,7 +118,6 @@ class Function:
         return Function, (self.model, self.name)
 
     def __repr__(self) -> str:
-        """The head of the definition, as it is written."""
         head: Any = self.model.head(self.name)
         return f"<Function {' '.join(head.span.text().split())}>"
 

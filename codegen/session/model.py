@@ -103,7 +103,6 @@ class Model:
     """The tensor functions and the routines of a file; ``noted`` are those whose notes were given."""
 
     def __init__(self, module: Module) -> None:
-        """For the definitions of a file."""
         self.module = module
         self.noted: set[str] = set()
         self._graphs: dict[object, Any] = {}

@@ -121,7 +121,6 @@ class PureCalls:
     """The components of a definition, each for inputs of some shapes."""
 
     def __init__(self, model: Model, name: str) -> None:
-        """For a definition of a file."""
         self._model = model
         self._name = name
         self._known: dict[object, PureCall] = {}

@@ -172,7 +172,6 @@ class Session:
         self.state.replaced.clear()
 
     def __repr__(self) -> str:
-        """The definition of the session, and the arrays that it keeps."""
         if self.__dict__.get("_waits") is not None:
             return f"<Session {self._options.name}: shapes come with the first run>"
         kept = counted(len(self.parameters), "parameter")

@@ -36,7 +36,6 @@ class Settings(MutableMapping[str, Given]):
         }
 
     def __getitem__(self, name: str) -> Given:
-        """The value now."""
         return self._values[name]
 
     def __setitem__(self, name: str, value: Given) -> None:
@@ -68,11 +67,9 @@ class Settings(MutableMapping[str, Given]):
         )
 
     def __iter__(self) -> Iterator[str]:
-        """The names, in the order of the head."""
         return iter(self._values)
 
     def __len__(self) -> int:
-        """The number of arrays."""
         return len(self._values)
 
 

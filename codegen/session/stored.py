@@ -56,7 +56,6 @@ class Arrays(MutableMapping[str, "Array"]):
     # -- by callers --------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """The arrays by path, with their types and shapes."""
         words = [f"{t.path}: {t.dtype}{[*t.shape.memory()]}" for t in self.tensors.values()]
         return f"<{', '.join(words) or 'no arrays'}>"
 
@@ -89,7 +88,6 @@ class Arrays(MutableMapping[str, "Array"]):
         return iter(self.tensors)
 
     def __len__(self) -> int:
-        """The number of arrays."""
         return len(self.tensors)
 
     def share(self, path: str, other: Arrays, place: str) -> None:

@@ -82,7 +82,6 @@ class SessionText:
     }
 
     def __init__(self, session: EmittedSession) -> None:
-        """The text of one session."""
         self.session = session
         self.struct = session.struct
         self.name = session.name

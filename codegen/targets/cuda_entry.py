@@ -47,7 +47,6 @@ class Entry(c_entry.Entry):
     zeros = "{}"
 
     def __init__(self, host: Host) -> None:
-        """For a host program."""
         super().__init__(host, signature(host.program))
         device = host.program.machine.gpu()
         if self.constant is not None:

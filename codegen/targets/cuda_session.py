@@ -66,7 +66,6 @@ class SessionText(c_session.SessionText):
     }
 
     def __init__(self, session: EmittedSession) -> None:
-        """The text of one session."""
         super().__init__(session)
         self.unless = "if (status == 0) " if session.waits() else ""
         self.settings = [each for each in session.kept if each.place]
