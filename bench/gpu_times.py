@@ -23,9 +23,9 @@ import numpy as np
 
 from bench import gpu_rows, references, steps
 from bench.workloads import Array, arrays_of, kind_of
+from ilang.codegen.call.native import Address
 from ilang.codegen.components.library import library
 from ilang.codegen.device import gpu
-from ilang.codegen.device.native import Address
 from ilang.codegen.device.offload import device_of
 from ilang.codegen.emulator import program as emulator
 from ilang.core.notation.files.module import parse_module

@@ -2,22 +2,17 @@
 
 A call releases Python's lock. Programs run serially unless more threads are asked for; the library with OpenMP is
 built then. In a forked child every call is serial (an OpenMP runtime does not survive a fork; results are the same).
-
-``_cffi_backend`` is what cffi itself stands on. Function types are made here by hand, since cffi's own reader of C
-declarations costs more to import than all of this module.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
-
-import _cffi_backend as backend
+from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.arguments import Output
 from ilang.codegen.call.memory import NO_SPACE, new_space
+from ilang.codegen.call.native import NO_POINTER, Native
 from ilang.codegen.call.plan import CallPlan, Names
 from ilang.codegen.compile import cache
 from ilang.codegen.compile.toolchain import OPENMP, Recipe, library_recipe
@@ -38,16 +33,8 @@ MOST_SPACES = 4
 LARGEST_KEPT = 64 * 1024 * 1024
 """Workspaces up to this many bytes are kept for the next call, a few per program."""
 
-_VOID_POINTER = backend.new_pointer_type(backend.new_void_type())
-_INT = backend.new_primitive_type("int")
-_SIZE_T = backend.new_primitive_type("size_t")
-_WORK = backend.new_function_type((_VOID_POINTER,), _SIZE_T, False)
-_SET_THREADS = backend.new_function_type((_INT,), backend.new_void_type(), False)
-_GET_THREADS = backend.new_function_type((), _INT, False)
-_PAUSE = backend.new_function_type((_INT,), _INT, False)
-_PAUSE_SOFT = 1
-_LET_STOP = backend.new_function_type((_VOID_POINTER,), backend.new_void_type(), False)
-NO_HANDLE: Final = backend.cast(_VOID_POINTER, 0)
+PAUSE_SOFT = 1
+"""The extent of a pause of OpenMP: its threads are given up, nothing else."""
 
 
 class LoadedLibrary:
@@ -55,33 +42,23 @@ class LoadedLibrary:
 
     def __init__(self, path: str, name: str, arrays: int, threads: bool) -> None:
         """Load ``path``, whose function ``name`` takes so many arrays. Raises OSError where that fails."""
-        flags = backend.RTLD_NOW | backend.RTLD_LOCAL
-        if threads:  # the threads of the OpenMP runtime outlive the program that woke them
-            flags |= getattr(backend, "RTLD_NODELETE", 0)
-        self._library = backend.load_library(path, flags)
-        kind = backend.new_function_type((_VOID_POINTER,) * (arrays + 2), _INT, False)
-        try:
-            self.function = self._library.load_function(kind, name)
-            self.work = self._library.load_function(_WORK, f"{name}_work")
-        except AttributeError as error:
-            raise OSError(str(error)) from None
-        self.set_threads, self.get_threads, self._pause = None, None, None
-        self._let_stop = None
-        if threads:
-            with contextlib.suppress(AttributeError):
-                self._let_stop = self._library.load_function(_LET_STOP, f"{name}_stop")
-            try:
-                self.set_threads = self._library.load_function(_SET_THREADS, "omp_set_num_threads")
-                self.get_threads = self._library.load_function(_GET_THREADS, "omp_get_max_threads")
-            except AttributeError:  # compiled without OpenMP: the compiler has none
-                pass
-            with contextlib.suppress(AttributeError):  # an OpenMP before version 5
-                self._pause = self._library.load_function(_PAUSE, "omp_pause_resource_all")
+        # The threads of the OpenMP runtime outlive the program that woke them.
+        self._library = library = Native(path, stays=threads)
+        self.function = library.required(name, "P" * (arrays + 2))
+        self.work = library.required(f"{name}_work", "P", "size")
+        self.set_threads, self.get_threads, self._pause, self._let_stop = None, None, None, None
+        if (
+            threads
+        ):  # a compiler may be without OpenMP, or have it before version 5, which cannot pause
+            self.set_threads = library.optional("omp_set_num_threads", "i", "nothing")
+            self.get_threads = library.optional("omp_get_max_threads", "")
+            self._pause = library.optional("omp_pause_resource_all", "i")
+            self._let_stop = library.optional(f"{name}_stop", "P", "nothing")
 
     def let_stop(self, handle: Any) -> None:
         """Say by what handle the parallel loops of the calling thread's calls can be stopped; None for by none."""
         if self._let_stop is not None:
-            self._let_stop(NO_HANDLE if handle is None else handle)
+            self._let_stop(NO_POINTER if handle is None else handle)
 
     def dismiss(self) -> None:
         """End the threads that OpenMP keeps for the calling thread.
@@ -90,7 +67,7 @@ class LoadedLibrary:
         where they would wait for the next loop, and waking one takes as long as a short call.
         """
         if self._pause is not None:
-            self._pause(_PAUSE_SOFT)
+            self._pause(PAUSE_SOFT)
 
 
 MOST_LIBRARIES = 256

@@ -349,7 +349,9 @@ class CallPlan:
             if stop is None:
                 return int(library.function(self._sizes, *arguments, space))
             stopper, handle = stop
-            return int(stopper.run(handle, library.function, self._sizes, *arguments, space))
+            return int(
+                stopper.run(handle, address(library.function), self._sizes, *arguments, space)
+            )
         finally:
             self.compiled.give_back(space)
 

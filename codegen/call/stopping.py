@@ -20,18 +20,14 @@ from typing import Any
 
 import _cffi_backend as backend
 
+from ilang.codegen.call.native import Native
 from ilang.codegen.compile import cache
 from ilang.codegen.compile.toolchain import library_recipe
 from ilang.core.diagnostic import ToolError
 from ilang.core.machine import CPU
 
-_POINTER = backend.new_pointer_type(backend.new_void_type())
-_VOID = backend.new_void_type()
-_INT = backend.new_primitive_type("int")
-_SIZE_T = backend.new_primitive_type("size_t")
-_BYTES = backend.new_array_type(
-    backend.new_pointer_type(backend.new_primitive_type("long double")), None
-)
+_UNIT = backend.new_primitive_type("long double")
+_UNITS = backend.new_array_type(backend.new_pointer_type(_UNIT), None)
 
 
 class Stopping:
@@ -39,22 +35,13 @@ class Stopping:
 
     def __init__(self, path: str, pointers: int) -> None:
         """Load the library. Raises OSError where that fails."""
-        self._library = backend.load_library(path, backend.RTLD_NOW | backend.RTLD_LOCAL)
-        kind = backend.new_function_type((_POINTER,) * pointers, _INT, False)
-        whole = backend.new_function_type((_POINTER, kind, *((_POINTER,) * pointers)), _INT, False)
-        one = backend.new_function_type((_POINTER,), _VOID, False)
-        try:
-            self.run = self._library.load_function(whole, "stop_run")
-            self.stop = self._library.load_function(one, "stop_now")
-            self._prepare = self._library.load_function(one, "stop_prepare")
-            count = self._library.load_function(
-                backend.new_function_type((), _SIZE_T, False), "stop_bytes"
-            )
-        except AttributeError as error:
-            raise OSError(str(error)) from None
-        self._elements = (
-            int(count()) // backend.sizeof(backend.new_primitive_type("long double")) + 1
-        )
+        library = Native(path)
+        self.run = library.required("stop_run", "Pw" + "P" * pointers)
+        self.stop = library.required("stop_now", "P", "nothing")
+        self._prepare = library.required("stop_prepare", "P", "nothing")
+        count = int(library.required("stop_bytes", "", "size")())
+        self._units = count // backend.sizeof(_UNIT) + 1
+        self._library = library
         self._idle: list[Any] = []
 
     def take(self) -> Any:
@@ -65,7 +52,7 @@ class Stopping:
         try:
             handle = self._idle.pop()
         except IndexError:
-            handle = backend.newp(_BYTES, self._elements)
+            handle = backend.newp(_UNITS, self._units)
         self._prepare(handle)
         return handle
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ilang.codegen.call.native import Address, Native
 from ilang.codegen.device.executable import DeviceSource, Executable, Within, at_once
-from ilang.codegen.device.native import Address, Native
 from ilang.codegen.device.streams import DEFAULT_STREAM
 from ilang.core.diagnostic import DataError, Error, ToolError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.device.native import Located
+from ilang.codegen.device.located import Located
 from ilang.core.diagnostic import DataTypeError
 
 CPU, CUDA = 1, 2

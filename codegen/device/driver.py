@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.call.memory import argument
-from ilang.codegen.device.native import Address, Native
+from ilang.codegen.call.native import Address, Native
 from ilang.core.diagnostic import ToolError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ilang.codegen.call.memory import argument
-from ilang.codegen.device.native import Native
+from ilang.codegen.call.native import Native
 from ilang.core.ir.kernel import Program
 from ilang.core.record import record
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
+from ilang.codegen.call.native import Native
 from ilang.codegen.compile import cache
 from ilang.codegen.compile.compilers import Language, find_compiler
 from ilang.codegen.compile.packages import Package
@@ -20,7 +21,6 @@ from ilang.codegen.device.launched_program import (
     kernels_in,
     text_of,
 )
-from ilang.codegen.device.native import Native
 from ilang.codegen.targets import cuda
 
 WHEELS = Package("nvidia", "cu*/bin/nvcc", ("-L{root}/lib",), extra="nvcc")

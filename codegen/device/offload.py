@@ -22,7 +22,7 @@ from ilang.codegen.call.memory import LARGEST_SPACE, too_large
 from ilang.codegen.call.plan import failure
 from ilang.codegen.device.device import Device, DeviceArray
 from ilang.codegen.device.executable import DeviceSource, SizedProgram
-from ilang.codegen.device.native import Located
+from ilang.codegen.device.located import Located
 from ilang.codegen.device.streams import DEFAULT_STREAM, STREAM_OF_THREAD, named_stream
 from ilang.codegen.system.concurrency import ForkSafeLock, hears_signals, interruptible, kept
 from ilang.codegen.targets.identifiers import function_identifier

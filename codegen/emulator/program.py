@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from ilang.codegen.call.native import Native
 from ilang.codegen.compile import cache
 from ilang.codegen.device.device import Device, LibraryRuntime
 from ilang.codegen.device.executable import DeviceSource, LibraryProgram
-from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.recipes import heading, program_recipe
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ilang.codegen.call.native import Native
 from ilang.codegen.compile import cache
-from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.recipes import heading, runtime_object, runtime_recipe
 from ilang.core.diagnostic import InternalError
 from ilang.core.record import record

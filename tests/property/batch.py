@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ilang.codegen.device.native import Native
+from ilang.codegen.call.native import Native
 from ilang.codegen.emulator.runtime import Traffic, emulator
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program

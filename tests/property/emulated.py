@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.device.native import Native
+from ilang.codegen.call.native import Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda

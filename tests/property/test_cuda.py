@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from ilang import i
+from ilang.codegen.call.native import Native
 from ilang.codegen.compile.compilers import find_compiler
-from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.project.cases import Case
 from ilang.codegen.project.render import write_project

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from bench import gpu_rows
-from ilang.codegen.device.native import Native
+from ilang.codegen.call.native import Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.targets import cuda
 from ilang.core.diagnostic import ScheduleError

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.codegen.device.native import Address, Native
+from ilang.codegen.call.native import Address, Native
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.targets import cuda

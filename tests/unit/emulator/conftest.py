@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ilang.codegen.call.native import Native
 from ilang.codegen.device.device import DeviceArray
-from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import Emulator, emulator
 from tests.shares import one_in

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ilang.codegen.device.native import Native
+from ilang.codegen.call.native import Native
 from ilang.codegen.emulator.runtime import Emulator, Finding
 from tests.unit.emulator.conftest import HERE, on_device, program
 

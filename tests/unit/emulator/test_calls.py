@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ilang import i
+from ilang.codegen.call.native import Address, Native
 from ilang.codegen.compile import cache
-from ilang.codegen.device.native import Address, Native
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.emulator.translate import translate

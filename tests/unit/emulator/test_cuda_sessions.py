@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ilang import load as module_of
-from ilang.codegen.device.native import Address, Native
+from ilang.codegen.call.native import Address, Native
 from ilang.codegen.emulator.program import load
 from ilang.codegen.project.sessions import exported, solved
 from ilang.codegen.session.model import rows_of

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ilang import Error, i
+from ilang.codegen.call.native import Address
 from ilang.codegen.components.component import Component
 from ilang.codegen.device import device_plans
 from ilang.codegen.device.device import DeviceArray
 from ilang.codegen.device.device_plans import ArrayReading, TensorMemory
-from ilang.codegen.device.native import Address
 from ilang.codegen.emulator.program import emulated
 from ilang.codegen.emulator.runtime import Emulator
 from tests.unit.emulator.conftest import new_array, on_device, program

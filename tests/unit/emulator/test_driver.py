@@ -13,6 +13,7 @@ import pytest
 
 import ilang
 from ilang import Error, i, tensor
+from ilang.codegen.call.native import Address
 from ilang.codegen.compile import cache
 from ilang.codegen.compile.compilers import Compiler
 from ilang.codegen.device import driver, gpu, launched_program
@@ -20,7 +21,6 @@ from ilang.codegen.device.device import DeviceArray
 from ilang.codegen.device.driver import Driver
 from ilang.codegen.device.executable import DeviceSource
 from ilang.codegen.device.launched_program import CompiledKernels, LaunchedProgram, kernels_in
-from ilang.codegen.device.native import Address
 from ilang.codegen.device.nvrtc import MARK
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.runtime import Emulator, emulator

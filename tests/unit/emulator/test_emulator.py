@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ilang.codegen.call.native import Native
 from ilang.codegen.compile import cache
-from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.recipes import identity, object_recipe, runtime_recipe
 from ilang.codegen.emulator.runtime import DEFAULTS, Emulator

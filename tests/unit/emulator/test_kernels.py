@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ilang.codegen.call.native import Native
 from ilang.codegen.device.device import DeviceArray
-from ilang.codegen.device.native import Native
 from ilang.codegen.emulator.runtime import Emulator
 from tests.unit.emulator.conftest import new_array, on_device
 

@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 
 from ilang import Error, elementwise, i, tensor
+from ilang.codegen.call.native import Address
 from ilang.codegen.compile import cache
 from ilang.codegen.compile.compilers import find_compiler
 from ilang.codegen.device import driver as driver_module
 from ilang.codegen.device import gpu, offload
 from ilang.codegen.device.device import DeviceArray
-from ilang.codegen.device.native import Address
 from ilang.codegen.device.streams import STREAM_OF_THREAD
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import Emulator

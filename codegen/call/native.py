@@ -1,24 +1,25 @@
 """Functions of a loaded library, called with Python's and NumPy's values.
 
-``load.py`` has a quicker way for the one function of a program in C.
+``_cffi_backend`` is what cffi itself stands on. Function types are made here by hand, since cffi's own reader of C
+declarations costs more to import than a first call has. A compiled program, its device, the emulator and what stops
+calls are such libraries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import _cffi_backend as backend
 import numpy as np
 
 from ilang.codegen.call.memory import argument
-from ilang.core.record import record
 
 _POINTER = backend.new_pointer_type(backend.new_void_type())
 _TEXT = backend.new_pointer_type(backend.new_primitive_type("char"))
 _INT = backend.new_primitive_type("int")
 _SIZE = backend.new_primitive_type("size_t")
-GIVES = {"int": _INT, "size": _SIZE, "text": _TEXT}
+GIVES = {"int": _INT, "size": _SIZE, "text": _TEXT, "nothing": backend.new_void_type()}
 
 KINDS = {"i": _INT, "w": backend.new_primitive_type("uintptr_t"), "P": _POINTER}
 """Arguments by letters: an int, a word, which is an address or a size given as a number, and a pointer."""
@@ -36,63 +37,29 @@ _NUMBERS = {
 """C types of the numbers that a function may be called with."""
 
 
+NO_POINTER: Final = backend.cast(_POINTER, 0)
 Address = np.uintp
 """A pointer by its number."""
-
-
-@record
-class Located:
-    """An array that somebody has on a device: where, and the stream that it is ready on; 0 where it is on each.
-
-    ``owner`` keeps the memory alive; ``strides`` are in bytes, None for row-major order.
-    """
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stream: int
-    owner: Any
-    is_readonly: bool = False
-    strides: Sequence[int] | None = None
-
-    def stand_in(self) -> Any:
-        """An array of NumPy with this shape and element type, and no elements of its own, for checks."""
-        return np.broadcast_to(np.zeros((), self.dtype), self.shape)
-
-    def is_plain(self) -> bool:
-        """Whether the elements are in row-major order, dimensions of one element aside."""
-        if self.strides is None or 0 in self.shape:
-            return True
-        step = self.dtype.itemsize
-        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if extent != 1 and stride != step:
-                return False
-            step *= extent
-        return True
 
 
 class Native:
     """The functions of one library."""
 
-    def __init__(self, path: str, *, alone: bool = False) -> None:
+    def __init__(self, path: str, *, alone: bool = False, stays: bool = False) -> None:
         """Load the library. Raises OSError where that fails.
 
         Where ``alone``, what it needs is looked for in itself and its own libraries first, not in those that somebody
-        made known to the whole process, where the system can do that.
+        made known to the whole process, where the system can do that. Where it ``stays``, it is never unloaded.
         """
         flags = backend.RTLD_NOW | backend.RTLD_LOCAL
-        if alone:
-            flags |= getattr(backend, "RTLD_DEEPBIND", 0)
+        flags |= getattr(backend, "RTLD_DEEPBIND", 0) if alone else 0
+        flags |= getattr(backend, "RTLD_NODELETE", 0) if stays else 0
         self._library = backend.load_library(path, flags)
         self._functions: dict[tuple[Any, ...], Any] = {}
 
     def has(self, name: str) -> bool:
         """Whether there is a function of this name."""
-        try:
-            self._library.load_function(backend.new_function_type((), GIVES["int"], False), name)
-        except AttributeError:
-            return False
-        return True
+        return self.optional(name, "") is not None
 
     def call(self, name: str, *arguments: Any, gives: str = "int") -> Any:
         """The result of a function: an int, a size, or a text.
@@ -123,6 +90,20 @@ class Native:
         function: Callable[..., Any] = known
         return function
 
+    def required(self, name: str, kinds: str, gives: str = "int") -> Callable[..., Any]:
+        """The same, of a library that is none of ours where it is missing. Raises OSError."""
+        try:
+            return self.function(name, kinds, gives)
+        except AttributeError as error:
+            raise OSError(str(error)) from None
+
+    def optional(self, name: str, kinds: str, gives: str = "int") -> Callable[..., Any] | None:
+        """The same; None where there is none."""
+        try:
+            return self.function(name, kinds, gives)
+        except AttributeError:
+            return None
+
     def text_at(self, address: int) -> str:
         """The text at an address, which some functions write."""
         return _text(backend.cast(_TEXT, address))
@@ -135,7 +116,7 @@ def _text(pointer: Any) -> str:
 
 def _argument(value: Any) -> tuple[Any, Any]:
     if value is None:
-        return _POINTER, backend.cast(_POINTER, 0)
+        return _POINTER, NO_POINTER
     if hasattr(value, "address"):
         return _POINTER, backend.cast(_POINTER, value.address)
     if isinstance(value, np.ndarray):
