@@ -134,8 +134,7 @@ class TensorProgram(RunnableProgram):
         if shapes or dtypes is not None:
             message = "shapes and types of tensors are those that were solved"
             raise DataError("E0716", message, help="leave them out")
-        types = [None if each.values is None else _typed_as(each).dtype for each in self.inputs]
-        return self._typed(["f32" if dtype is None else SUPPORTED[dtype] for dtype in types])
+        return self._typed([_dtype(each) for each in self.inputs])
 
     def at(self, shapes: Sequence[object]) -> TensorProgram:
         """The program itself: shapes are known."""
@@ -248,14 +247,11 @@ def _text(node: Node) -> str:
     return node.text if isinstance(node, Operation) else node.name
 
 
-def _typed_as(each: LeafInput) -> Array:
-    """An array of the element type that the values of a leaf are read with."""
-    values = each.values
-    return (
-        np.zeros(0, np.float32)
-        if isinstance(values, int | float)
-        else supported_array(each.name, values, np.float32)
-    )
+def _dtype(each: LeafInput) -> str:
+    """The element type of the values that a leaf has; f32 of a number, and where it has none."""
+    if each.values is None or isinstance(each.values, int | float):
+        return "f32"
+    return SUPPORTED[supported_array(each.name, each.values, np.float32).dtype]
 
 
 def _array(each: LeafInput, values: Any) -> Array:

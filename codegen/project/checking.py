@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ilang.codegen.call.arguments import check_is
+from ilang.codegen.project.extents import MOST_RUN
 from ilang.core.diagnostic import DataError, ToolError
 from ilang.core.explain.page import signature
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -14,9 +15,6 @@ from ilang.core.record import record
 
 if TYPE_CHECKING:
     from ilang.codegen.project.emulation import CudaCheck
-
-MOST_RUN = 1_000
-"""Expressions of a program whose written schedule is tried out, compiled with sanitizers."""
 
 
 @record

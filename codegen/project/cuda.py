@@ -91,7 +91,7 @@ def _devices(programs: Sequence[Program]) -> list[str]:
 
 
 def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
-    """The benchmark: each function at extents that fill a device."""
+    """The benchmark: each function at small extents, and at extents that fill a device."""
     yield from fixed_text("bench.cuh", STEM=stem).split("\n")
     cases = [
         (size, function, extents)
@@ -100,45 +100,47 @@ def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
         if (extents := _extents(function, *LIMITS[size]))
     ]
     for size, function, extents in cases:
-        yield from _bench_call(size, function, extents)
+        yield from _bench_call(f"bench_{size}_{function.name()}", function, extents)
     yield "int main(int argc, char **argv)"
     yield "{"
     yield f'{INDENT}const bool small = argc > 1 && strcmp(argv[1], "small") == 0;'
     yield f"{INDENT}int failed = 0;"
     for size, function, extents in cases:
-        name = function.name()
-        at = function.arguments_text(extents)
-        values = (*function.shaped.inputs, *function.shaped.outputs)
-        sizes = [
-            function.count(value, extents) * BYTES[function.shaped.tensors[value].dtype]
-            for value in values
-        ]
         yield f"{INDENT}if ({'small' if size == 'small' else '!small'}) {{"
-        yield f"{INDENT}{INDENT}static const size_t bytes[] = {{{', '.join(map(str, sizes or [0]))}}};"
-        called = f"bench_{size}_{name}, {name}_status, {name}_work(&bench_{size}_{name}_sizes)"
-        words = f'"{name}", "{at}", {called}, {len(values)}, bytes'
-        yield f"{INDENT}{INDENT}const struct bench_case one = {{{words}}};"
-        yield f"{INDENT}{INDENT}failed |= bench_run(&one);"
+        yield from _bench_case(f"bench_{size}_{function.name()}", function, extents)
         yield f"{INDENT}}}"
     yield f"{INDENT}return failed;"
     yield "}"
 
 
-def _bench_call(size: str, function: ExportedFunction, extents: Sequence[int]) -> Iterator[str]:
-    """A function behind the one face that the benchmark calls."""
+def _bench_call(bench: str, function: ExportedFunction, extents: Sequence[int]) -> Iterator[str]:
+    """A function behind the one face that the benchmark calls, which is called ``bench``, and its sizes."""
     name, program, shaped = function.name(), function.program, function.shaped
     fields = ", ".join(map(str, function.arguments(extents).values())) or "0"
-    yield f"static const {name}_sizes bench_{size}_{name}_sizes = {{{fields}}};"
+    yield f"static const {name}_sizes {bench}_sizes = {{{fields}}};"
     yield ""
-    yield f"static int bench_{size}_{name}(void **arrays, void *work, cudaStream_t stream)"
+    yield f"static int {bench}(void **arrays, void *work, cudaStream_t stream)"
     yield "{"
-    words = [f"&bench_{size}_{name}_sizes"]
+    words = [f"&{bench}_sizes"]
     for number, buffer in enumerate((*program.inputs, *program.outputs)):
         const = "const " if number < len(shaped.inputs) else ""
         words.append(f"({const}{C_TYPES[program.buffers[buffer].dtype]} *)arrays[{number}]")
     yield f"{INDENT}return {name}({', '.join([*words, 'work', 'stream'])});"
     yield "}"
     yield ""
+
+
+def _bench_case(bench: str, function: ExportedFunction, extents: Sequence[int]) -> Iterator[str]:
+    """The run of a case: a ``bench_case`` of what is called, and of how many bytes each array has."""
+    name, shaped = function.name(), function.shaped
+    values = (*shaped.inputs, *shaped.outputs)
+    sizes = [function.count(n, extents) * BYTES[shaped.tensors[n].dtype] for n in values]
+    listed = ", ".join(map(str, sizes or [0]))
+    called = f"{bench}, {name}_status, {name}_work(&{bench}_sizes), {len(values)}, bytes"
+    fields = f'"{name}", "{function.arguments_text(extents)}", {called}'
+    yield f"{INDENT}{INDENT}static const size_t bytes[] = {{{listed}}};"
+    yield f"{INDENT}{INDENT}const struct bench_case one = {{{fields}}};"
+    yield f"{INDENT}{INDENT}failed |= bench_run(&one);"
 
 
 def _extents(function: ExportedFunction, elements: int, points: int) -> tuple[int, ...] | None:

@@ -16,8 +16,7 @@ from ilang.codegen.device.offload import Offloaded
 from ilang.codegen.emulator.program import emulated
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.project.cases import Case, StoredOutput, case_of, inputs_of
-from ilang.codegen.project.checking import MOST_RUN
-from ilang.codegen.project.extents import extents_of
+from ilang.codegen.project.extents import MOST_RUN, extents_of
 from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import DataError, InternalError, ToolError, counted
 from ilang.core.ir.shaped import Assignment, Shaped

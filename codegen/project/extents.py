@@ -10,6 +10,8 @@ from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.fit import fit_shaped
 from ilang.core.ir.shaped import Assignment, Derivation
 
+MOST_RUN = 1_000
+"""Expressions of a program that checks run, with sanitizers or on the emulator."""
 LARGEST_DOMAIN = 2_000_000
 """Iterations of one assignment beyond which a case is left out: the reference evaluator holds all of them."""
 LARGEST_ADDED = 200_000

@@ -84,7 +84,7 @@ def emit_source(
     """
     includes, more = (sessions.includes(), [*sessions.lines()]) if sessions else ((), [])
     emissions = [_Emission(program, has_variants=True) for program in programs]
-    around = [line for each in emissions for line in each.around()]
+    around = [line for each in emissions for line in each.support()]
     body = [line for each in emissions for line in each.functions()]
     parts, text = c_library.parts(programs[0].machine), "\n".join([*around, *body])
     support = [*linked(text, parts), *around]
@@ -147,8 +147,8 @@ class _Emission:
         yield from self._tiles()
         yield from self._kernels()
 
-    def around(self) -> Iterator[str]:
-        """Tiles in registers and the layout of the workspace, which the functions of the program need."""
+    def support(self) -> Iterator[str]:
+        """The part for the support header: tiles in registers and the layout of the workspace, which functions use."""
         yield from self._tiles()
         yield from self.entry.layout()
 
