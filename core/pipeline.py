@@ -282,9 +282,8 @@ def explain_shaped(
 ) -> Explanation:
     """The explanation of a graph that was inferred; ``given`` says that shapes of the inputs were given."""
     from ilang.core.explain import explanation
-    from ilang.core.transform.products import products_in_order
 
-    shaped = products_in_order(shaped)
+    shaped = _in_order(shaped)
     kept = {step.stage: value for step, value in steps_below(shaped, machine)}
     program = kept[PASSES[machine.kind][-1].stage]
     scheduled = _schedule_of_written_axes(kept, machine)
@@ -407,13 +406,21 @@ fit: Callable[[Shaped, Sequence[tuple[int, ...]]], tuple[int, ...]] = lazy(
 """The extents of arrays of these shapes, one per size, or a ShapeError."""
 
 
+def _in_order(shaped: Shaped) -> Shaped:
+    """The program with its products in the order of known extents; most programs have none of several operands."""
+    if not any(getattr(node, "associative", False) for node in shaped.nodes):
+        return shaped
+    from ilang.core.transform.products import products_in_order
+
+    return products_in_order(shaped)
+
+
 def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
     from ilang.core.ir.size_class import extents_of
     from ilang.core.transform.conditions import without_met_guards
-    from ilang.core.transform.products import products_in_order
     from ilang.core.transform.views import moved_views
 
-    program = products_in_order(without_met_guards(shaped))
+    program = _in_order(without_met_guards(shaped))
     return moved_views(program, extents_of(program, small, machine))
 
 
