@@ -84,6 +84,7 @@ class Core:
         line_cycles: of a line that comes into each of them while a core does other things.
         filling: of a line that comes into the nearest one, in which it loads nothing.
         scattered: cycles that a core waits for a line that comes into each of them out of order.
+        written: the same of a line that is stored whole.
         parted: the same of a line of which a part is stored: stores are done one after the other.
     """
 
@@ -101,6 +102,7 @@ class Core:
     line_cycles: tuple[float, ...]
     filling: float
     scattered: tuple[float, ...]
+    written: tuple[float, ...]
     parted: tuple[float, ...]
 
 
@@ -449,6 +451,7 @@ CPU = Machine(
         line_cycles=(1.0, 2.4, 6.0),
         filling=0.5,
         scattered=(0.5, 0.5, 20.0),
+        written=(0.0, 2.0, 10.0),
         parted=(2.0, 4.0, 20.0),
     ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020

@@ -33,7 +33,7 @@ from ilang.core.source import Span
 ORDERS = 120
 """Orders of loops of a value that are tried at most: all of five loops."""
 MOST = 3
-"""Candidates that are shown; one more is the tile of the rules, where it stays."""
+"""Candidates that are shown."""
 CYCLES_OF_MS = 3_000_000
 """Cycles of a core of 3 GHz in a millisecond."""
 _Names = tuple[tuple[str, ...], tuple[str, ...]]
@@ -83,7 +83,7 @@ class PricedTile:
 
 @record
 class Priced:
-    """A reduction whose tile or loops a price chose, among so many: the best, which one it is, and why.
+    """A reduction whose tile or loops a price chose, among so many: the best, the first of which it has, and why.
 
     Candidates of a ``kind``, "tile" or "schedule", are compared: of tiles the best of each size. The last one of them
     is what the program says where it has schedules: ``written`` compares it with the cheapest other one, and says what
@@ -95,7 +95,6 @@ class Priced:
     kind: str
     compared: int
     candidates: tuple[PricedTile, ...]
-    chosen: int
     reason: str
     written: tuple[str, ...] = ()
 
@@ -145,7 +144,7 @@ def _with_written(page: Priced, scheduled: Scheduled, value: int, extents: Exten
     written = _candidate(node, nest, price, TILE if is_tile else LOOPS)
     best = min(range(len(page.candidates)), key=lambda number: page.candidates[number].cycles)
     says = f"Written: {_beside(written, page.candidates[best], best + 1)}"
-    would = f"Without it, {page.kind} {page.chosen + 1} would be chosen."
+    would = f"Without it, {page.kind} 1 would be chosen."
     return replace(
         page, candidates=(*page.candidates, written), written=(f"{says} {would}", *lacks)
     )
@@ -286,16 +285,13 @@ def _priced(analysis: Analysis, value: int, tile: Tiling) -> Priced:
     for each, price in tile.among:
         best.setdefault((each.rows, each.lanes, each.factors), (each, price))
     shown = [*best.values()][:MOST]
-    winner = next(each for each in tile.among if replace(tile, among=()) == each[0])
-    chosen = next((n for n, each in enumerate(shown) if each[0] == winner[0]), len(shown))
-    shown += [winner] if chosen == len(shown) else []
     candidates = tuple(
         _candidate(node, _nests_with(analysis, value, each)[value], price, TILE)
         for each, price in shown
     )
     name = analysis.shaped.tensors[value].name
-    text, reason = unscheduled(node), _reason(candidates, chosen)
-    return Priced(name, text, "tile", len(tile.among), candidates, chosen, reason)
+    text, reason = unscheduled(node), _reason(candidates)
+    return Priced(name, text, "tile", len(tile.among), candidates, reason)
 
 
 def _priced_loops(
@@ -308,45 +304,40 @@ def _priced_loops(
         _candidate(node, each, price, LOOPS)
         for each, (_, price) in zip(written, priced, strict=False)
     )
-    reason = _reason(candidates, 0, "Schedule")
+    reason = _reason(candidates, "Schedule")
     if any(analysis.extents.fixed(size) is None for size in node.sizes):
         reason += f" Extents that are not known count as {USUAL}, or {SMALL} where they are small."
     name = analysis.shaped.tensors[value].name
-    return Priced(name, unscheduled(node), "schedule", len(priced), candidates, 0, reason)
+    return Priced(name, unscheduled(node), "schedule", len(priced), candidates, reason)
 
 
 def _candidate(node: Assignment, nest: Nest | None, price: Price, parts: _Names) -> PricedTile:
     assert nest is not None
     names = [*parts[0]]
     names += [f"lines into L{n}" for n in range(1, len(price.at_once[0]) - len(names) + 1)]
-    sets, longest = len(price.at_once), dict[str, float]()
-    for cycles in price.at_once:
+    weights, longest = price.weights(), dict[str, float]()
+    for weight, cycles in zip(weights, price.at_once, strict=True):
         name = names[cycles.index(max(cycles))]
-        longest[name] = longest.get(name, 0) + max(cycles) / sets
+        longest[name] = longest.get(name, 0) + weight * max(cycles)
     at_once = {
-        name: sum(each) / sets
+        name: sum(weight * n for weight, n in zip(weights, each, strict=True))
         for name, each in zip(names, zip(*price.at_once, strict=True), strict=True)
     }
     at_once["multiply-adds past an edge"] = price.idle
     others = (price.stored, price.waited, price.merged, price.begun, price.copied)
-    added = dict(zip(parts[1], others, strict=True))
+    added = {name: sum(weights) * n for name, n in zip(parts[1], others, strict=True)}
     rounded = [{name: round(n) for name, n in each.items()} for each in (at_once, longest, added)]
     candidate = PricedTile(schedule_text(node, nest), round(price.cycles()), "", *rounded)
     counted = candidate.counted()
     return replace(candidate, bound=max(counted, key=counted.__getitem__))
 
 
-def _reason(candidates: Sequence[PricedTile], chosen: int, kind: str = "Tile") -> str:
-    """The reason why one of some candidates was chosen; the cheapest is the first one, or almost as cheap as it."""
+def _reason(candidates: Sequence[PricedTile], kind: str = "Tile") -> str:
+    """The reason why the first of some candidates was chosen: it is the cheapest, or almost as cheap."""
     if len(candidates) < 2:
         return f"No other {kind.lower()} fits."
-    winner, other = candidates[chosen], candidates[not chosen]
+    winner, other = candidates[:2]
     share = f"{abs(other.cycles - winner.cycles) / max(other.cycles, 1):.1%}".replace("%", " %")
-    if chosen:
-        return (
-            f"Tile {chosen + 1} is that of the rules. It stays: it takes {share} more than tile 1,"
-            " and 5 % is the least for which the rules are left."
-        )
     if winner.cycles == other.cycles:
         return f"{kind}s 1 and 2 have one price; 1 was tried first."
     if other.cycles < winner.cycles:

@@ -228,23 +228,20 @@ def _rows_and_lanes(contraction: _Contraction) -> tuple[int, int] | None:
 
 
 def cheapest(contraction: _Contraction, rule: Tiling | None) -> Tiling | None:
-    """The tiling of the least price; that of the rule where none is cheaper by a twentieth.
+    """The tiling of the least price, that of the rule among them.
 
     First each pair of axes, as rows and as lanes, with several sizes of tiles and splits of the sum, in two orders;
     then, of the best three, each loop is moved to where the price is least, until nothing is gained. Rules have no
     tiling where all operands have the last axis of the result: loops stay whole, unless a tile is cheaper.
     """
-    prices = {each: contraction.price(each) for each in candidates(contraction)}
-    first = sorted(prices.items(), key=_cycles)
-    moved = sorted((_moved(contraction, *each) for each in first[:3]), key=_cycles)
-    prices |= dict(moved)
-    if rule is not None:
-        prices[rule] = contraction.price(rule)
-    best = rule
-    if moved:
-        price = contraction.price_without() if rule is None else prices[rule]
-        best = rule if price.cycles() <= 1.05 * _cycles(moved[0]) else moved[0][0]
-    return best and replace(best, among=tuple(sorted(prices.items(), key=_cycles)))
+    prices = {} if rule is None else {rule: contraction.price(rule)}
+    first = {each: contraction.price(each) for each in candidates(contraction)}
+    best = sorted(first.items(), key=_cycles)[:3]
+    prices |= first | dict(_moved(contraction, *each) for each in best)
+    among = tuple(sorted(prices.items(), key=_cycles))
+    if not among or (rule is None and contraction.price_without().cycles() <= _cycles(among[0])):
+        return None
+    return replace(among[0][0], among=among)
 
 
 def _cycles(priced: tuple[Tiling, Price]) -> float:

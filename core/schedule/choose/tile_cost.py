@@ -66,9 +66,19 @@ class Price:
     copied: float
 
     def cycles(self) -> float:
-        """All cycles: the mean of those with each instruction set."""
-        at_once = sum(map(max, self.at_once)) / len(self.at_once)
-        return at_once + self.stored + self.waited + self.merged + self.begun + self.copied
+        """All cycles: the geometric mean of those with each instruction set, of which each counts alike."""
+        each = self._each()
+        return prod(each) ** (1 / len(each))
+
+    def weights(self) -> tuple[float, ...]:
+        """The weights of instruction sets: with them, the mean of cycles is the geometric one."""
+        each, mean = self._each(), self.cycles()
+        return tuple(mean / (cycles * len(each)) if cycles else 1 / len(each) for cycles in each)
+
+    def _each(self) -> list[float]:
+        """All cycles with each instruction set."""
+        added = self.stored + self.waited + self.merged + self.begun + self.copied
+        return [max(cycles) + added for cycles in self.at_once]
 
 
 class TilePrice:
@@ -191,9 +201,16 @@ class TilePrice:
             if loop.axis in self.reduced and loop.part < len(self.nest.factors[loop.axis])
         )
         target = dims_of(self.node.target)
-        each = core.stored if self._is_along(target) else core.transposed * self.vector
+        rows = self.covered[-3][self.axes.rows]
+        each = core.stored if self._is_along(target) else self._across(rows) * self.vector
         sums = beside * across
         return sums * each, sums * (blocks - 1) * core.merged, visits * blocks * core.begun
+
+    def _across(self, rows: int) -> float:
+        """The cycles of an element that is stored across memory, of so many rows: those beside squares one by one."""
+        half = self.vector // 2  # the least squares that vectors transpose
+        alone = rows % half / rows
+        return alone * self.core.stored + (1 - alone) * self.core.transposed
 
     def _edges(self) -> float:
         """The cycles of tiles with fewer lanes than others: sums of these are in memory where lanes are not packed."""
@@ -218,7 +235,8 @@ class TilePrice:
         repeats = prod(self.trips[:site])
         copied = prod(self.covered[site][axis] for axis in dims)
         side = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
-        each = self.core.copied if dims[-1] == side else self.core.transposed
+        is_along = dims[-1] == side
+        each = self.core.copied if is_along else self._across(self.covered[site][side])
         lines, written = self._lines(dims, site), 2 * ceil(copied / self.vector)
         whole = self._lines(dims, 0) * self.line_bytes + copied * self.size
         moved = sum(
@@ -297,12 +315,12 @@ class TilePrice:
                 if is_written and not self._is_along(dims):
                     waited += moved * core.parted[cache]
                     continue
+                run, _ = self._spans(dims, max(near - 1, 0))
+                if not is_packed and run < 4 * self.vector:
+                    waited += moved * (core.written if is_written else core.scattered)[cache]
                 moved *= 2 if is_written else 1
                 lines[cache] += moved * core.line_cycles[cache]
                 filling += 0.0 if cache else moved * core.filling
-                run, _ = self._spans(dims, max(near - 1, 0))
-                if not is_packed and not is_written and run < 4 * self.vector:
-                    waited += moved * core.scattered[cache]
         return filling, tuple(lines), waited
 
     def _moved(

@@ -8,6 +8,7 @@ from ilang.core.ir.cpu import Tile
 from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.ir.shaped import Assignment
 from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.schedule.choose import tile
 
 
 def program(text: str, dtypes: list[str | None] | None = None) -> Program:
@@ -53,8 +54,12 @@ def depth(loop: For) -> int:
     ],
 )
 def test_what_runs_across_rows_is_packed_for_many_lanes(
-    text: str, shapes: list[tuple[int, ...]] | None, is_packed: bool
+    text: str,
+    shapes: list[tuple[int, ...]] | None,
+    is_packed: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(tile, "cheapest", lambda _, rule: rule)
     shaped = infer(graph_of(text_component(text), "f"), shapes=shapes)
     names = {buffer.name.replace("_flat", "") for buffer in lower(shaped).buffers}
     assert "in1_copy" in names

@@ -26,7 +26,7 @@ def test_the_first_one_is_chosen() -> None:
     why = i(PRODUCT).why((512, 512), (512, 512))
     (priced,) = why.priced
     row = i(PRODUCT).explain((512, 512), (512, 512)).execution.schedule[-1]
-    assert (row.text, row.schedule) == (priced.text, priced.candidates[priced.chosen].schedule)
+    assert (row.text, row.schedule) == (priced.text, priced.candidates[0].schedule)
     cycles = [each.cycles for each in priced.candidates]
     assert cycles == sorted(cycles)
     assert why.others == ""
@@ -43,9 +43,11 @@ def test_other_rows_may_be_more() -> None:
 
 
 def _rows_of_the_cheapest(terms: int) -> int:
-    """The rows of the cheapest tile of a product of so many terms."""
+    """The most rows of tiles that are a fiftieth dearer than the cheapest at most, of a product of so many terms."""
     (priced,) = i(PRODUCT).why((128, terms), (terms, 768)).priced
-    return int(priced.candidates[0].schedule.partition("i:")[2].partition(",")[0])
+    most = 1.02 * priced.candidates[0].cycles
+    best = (each.schedule for each in priced.candidates if each.cycles <= most)
+    return max(int(each.partition("i:")[2].partition(",")[0]) for each in best)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -56,7 +58,7 @@ def test_cycles_are_the_sum_of_their_parts(seed: int) -> None:
         assert (
             why.collapsed
             or why.units
-            or priced.candidates[priced.chosen].schedule
+            or priced.candidates[0].schedule
             in {row.schedule for row in i(text).explain(*shapes).execution.schedule}
         )
         for each in priced.candidates:
@@ -122,16 +124,16 @@ def test_a_written_schedule_stands_beside_the_candidates() -> None:
     assert priced.candidates[-1].schedule == f"{loops} 0"
     assert priced.candidates[-1].bound == "multiply-adds"
     (says,) = priced.written
-    assert says.startswith("Written: 2.3 ms by the model, 7.9 % more than 1, the cheapest: ")
+    assert says.startswith("Written: 2.21 ms by the model, 9.4 % more than 1, the cheapest: ")
     assert says.endswith(
-        "532,480 cycles more for lines waited for. Without it, tile 2 would be chosen."
+        "592,946 cycles more for lines waited for. Without it, tile 1 would be chosen."
     )
-    assert "\n  written     6,909,952  multiply-adds  | i:8,j:32,k:256" in str(why)
-    assert sum(priced.candidates[-1].counted().values()) == priced.candidates[-1].cycles
+    assert "\n  written     6,618,407  multiply-adds  | i:8,j:32,k:256" in str(why)
+    assert abs(sum(priced.candidates[-1].counted().values()) - priced.candidates[-1].cycles) <= 6
 
 
 def test_a_written_copy_is_priced() -> None:
-    """With the copy, lines of the other factor are not waited for; elements are packed instead."""
+    """With the copy, lines of the other factor are not waited for, those of the result are; elements are packed."""
     loops = "| i:8,j:32,k:256 | j i k k' i' j'"
     copied = "| i:8,j:32,k:256 | j 1 i k k' i' j'"
     priced = [
@@ -139,7 +141,8 @@ def test_a_written_copy_is_priced() -> None:
         for each in (loops, copied)
     ]
     plain, packed = (each.candidates[-1] for each in priced)
-    assert (plain.added["elements packed"], packed.added["lines waited for"]) == (0, 0)
+    assert plain.added["elements packed"] == 0
+    assert packed.added["lines waited for"] < plain.added["lines waited for"] / 10
     assert packed.added["elements packed"] > 0
     assert packed.cycles < plain.cycles
 
@@ -147,7 +150,7 @@ def test_a_written_copy_is_priced() -> None:
 def test_a_chosen_schedule_that_is_written_has_the_chosen_price() -> None:
     text = "ik*kj~ijk | i:6,j:64 | j 1 i k i' j' >> +ijk~ij | i:6,j:64 | j i k i' j' 0"
     (priced,) = i(text).why((512, 512), (512, 512)).priced
-    assert priced.candidates[-1] == priced.candidates[priced.chosen]
+    assert priced.candidates[-1] == priced.candidates[0]
 
 
 def test_a_price_says_what_it_lacks() -> None:
