@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, S
 from typing import TypeVar
 
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 
 def reached(starts: Iterable[K], below: Callable[[K], Iterable[K]]) -> set[K]:
@@ -18,6 +19,14 @@ def reached(starts: Iterable[K], below: Callable[[K], Iterable[K]]) -> set[K]:
             every.add(each)
             todo += below(each)
     return every
+
+
+def left_unsettled(items: Sequence[T], settle: Callable[[T], bool]) -> list[T]:
+    """The items that ``settle`` does not settle, however many of the others are settled before."""
+    before: Sequence[T] = ()
+    while items and len(items) != len(before):
+        before, items = items, [each for each in items if not settle(each)]
+    return list(items)
 
 
 def parts_first(

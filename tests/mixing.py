@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from ilang.core import pipeline
-from ilang.core.build.view import view
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
+from ilang.core.ir.graph import Assignment, Axis, Elementwise, Graph, Input, Node, View
 from ilang.core.ir.operation import Logic, Operation, Terminal, TerminalKind
 from ilang.core.ir.rows import Known, Origin
 from ilang.core.ir.scalar import Apply, Operand
@@ -80,7 +79,13 @@ class Mixing:
         span = whole(Source("<view>", text))
         sides = [re.findall(r"\(([^)]*)\)|(\w+)", side) for side in text.split("->")]
         source, target = ([(group or name).split() for group, name in side] for side in sides)
-        return self._add(view(value, source, target, span, extents))
+        names = [name for group in source for name in group]
+        axes = tuple(Axis(name, extents.get(name), span) for name in names)
+        groups = (
+            tuple(tuple(map(names.index, group)) for group in side) for side in (source, target)
+        )
+        before, after = groups
+        return self._add(View(value, axes, before, after, span.text(), span))
 
     def graph(self, *outputs: int) -> Graph:
         """The graph, of which some values are asked."""
@@ -92,4 +97,4 @@ class Mixing:
 
 
 def _known(size: int) -> Known:
-    return Known(size, False, None, Origin(f"an axis of {size}", AT))
+    return Known(size, Origin(f"an axis of {size}", AT))

@@ -38,7 +38,7 @@ from ilang.codegen.frameworks.foreign import library_of
 from ilang.codegen.system.concurrency import kept
 from ilang.core.calculus.contraction import Path
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
-from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow, output_shape
 from ilang.core.ir.syntax import Einsum
 from ilang.core.notation.einsum.contraction import contraction_path
 from ilang.core.notation.einsum.specification import parse_spec
@@ -492,9 +492,7 @@ def _with_axes(term: ShapeSpec, most: int, count: int) -> ShapeSpec:
     if row.variable is None:
         return term
     middle = tuple(AxisLabel(f"e{n}", term.span) for n in range(most - count, most))
-    empty = SpecRow((), None, ())
-    whole = SpecRow((), None, (*row.leading, *middle, *row.trailing))
-    return ShapeSpec((empty, empty, whole), term.span)
+    return output_shape(SpecRow((), None, (*row.leading, *middle, *row.trailing)), term.span)
 
 
 def _misfit(number: int, rank: int, term: ShapeSpec, dots: bool) -> ShapeError:
@@ -537,8 +535,7 @@ def _at_zero(term: ShapeSpec, shape: tuple[int, ...], short: set[str]) -> ShapeS
         Fixed(0, axis.span) if name in short - long else axis
         for axis, name in zip(term.axes(), names, strict=True)
     )
-    empty = SpecRow((), None, ())
-    return ShapeSpec((empty, empty, SpecRow((), None, axes)), term.span)
+    return output_shape(SpecRow((), None, axes), term.span)
 
 
 def arrangement(

@@ -24,9 +24,7 @@ from ilang.core.definition import LastingTensor
 from ilang.core.diagnostic import DataError, Error
 from ilang.core.explain.expression import aligned
 from ilang.core.explain.open_rows import Kind, Lettered, SoFar, examples, so_far
-from ilang.core.infer.arrays import ArrayAxes
-from ilang.core.infer.operations import GraphConstraints
-from ilang.core.infer.rows_so_far import check_so_far, rows_so_far
+from ilang.core.infer.inferred import rows_so_far
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
 
@@ -209,7 +207,7 @@ class Function:
         """
         options = options_of(self.name, {}, config, {})
         built = self.model.built(options)
-        rows = rows_so_far(GraphConstraints(built.graph, ArrayAxes(built.graph, None)))
+        rows = rows_so_far(built.graph)
         inputs = {cell.name: rows[n] for cell, n in built.inputs if cell.kind == "input"}
         ranks = [
             name for name, shape in inputs.items() if any(r.variable is not None for r in shape)
@@ -251,8 +249,7 @@ class Function:
         Raises:
             Error: what is wrong with the text, or does not agree.
         """
-        graph = self.graph(shapes, config)
-        check_so_far(GraphConstraints(graph, ArrayAxes(graph, None)))
+        rows_so_far(self.graph(shapes, config))
 
     def graph(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Graph:
         """The graph of a run, gradients still inputs that stand for them."""

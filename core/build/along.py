@@ -16,7 +16,7 @@ from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import ALL_AXES, ALONG
 from ilang.core.ir.rows import KINDS
 from ilang.core.ir.scalar import Constant, Operand
-from ilang.core.ir.spec import AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import AxisLabel, Fixed, ShapeSpec, Spec, SpecRow, output_shape
 from ilang.core.names import Names
 from ilang.core.source import Span
 
@@ -41,7 +41,7 @@ def along(
     build: Functions, frame: Evaluation, name: str, call: ast.Called, value: Tensor
 ) -> Tensor:
     """The tensor that ``sum``, ``max``, ``min`` or ``elements`` gives of a value, along the axes of the call."""
-    axes = Setting(ALL_AXES, None, (), call.span)
+    axes = Setting(ALL_AXES, call.span)
     for setting in call.settings or ():
         axes = build.setting(frame, setting.value)
     places = _places(build, value, axes, call.span)
@@ -164,9 +164,9 @@ def _spec(places: Mapping[AxisPlace, str] | None, span: Span) -> Spec:
     """The specification of a reduction along axes: each keeps its place, with extent 1; along all, one number."""
     if places is None:
         batch, inner, output = (SpecRow((), f"...{kind}", ()) for kind in KINDS)
-        none, one = SpecRow((), None, ()), SpecRow((), None, (Fixed(0, span),))
         operand = ShapeSpec((batch, inner, output), span)
-        return Spec((operand,), ShapeSpec((none, none, one), span), True, EVERY, span)
+        one = output_shape(SpecRow((), None, (Fixed(0, span),)), span)
+        return Spec((operand,), one, True, EVERY, span)
     single = any(single for *_, single in places)
     labels = Names(frozenset(places.values()))
     sides = []

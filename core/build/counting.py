@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ilang.core.ir import functions as ast
+from ilang.core.walks import parts_first
 
 OPERATIONS = ast.Unary, ast.Binary, ast.EinsumTerm, ast.Sliced, ast.Called
 Definition = ast.Function | ast.Routine
@@ -26,16 +27,14 @@ def least_expressions(
     definitions: dict[str, Definition] = {each.head.name: each for each in functions}
     definitions |= {each.head.name: each for each in routines}
     counted: dict[str, int] = {}
-    begun: dict[str, list[tuple[str, int]]] = {}
-    todo = [*(names or definitions)]
-    while todo:
-        name = todo[-1]
-        if name not in begun:
-            begun[name] = [(_called(e) or "", n) for e, n in _operations(definitions[name])]
-            called = {each: None for each, _ in begun[name] if each in definitions}
-            todo += [each for each in called if each not in begun]
-            continue
-        counted[todo.pop()] = sum(times * (1 + counted.get(each, 0)) for each, times in begun[name])
+    operations: dict[str, list[tuple[str, int]]] = {}
+
+    def called(name: str) -> list[str]:
+        operations[name] = [(_called(e) or "", n) for e, n in _operations(definitions[name])]
+        return [each for each, _ in operations[name] if each in definitions]
+
+    for name in parts_first(names or definitions, called):
+        counted[name] = sum(n * (1 + counted.get(each, 0)) for each, n in operations[name])
     return counted
 
 

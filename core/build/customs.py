@@ -49,17 +49,17 @@ def custom(
         batches = [build.operation(Operand(0), "+", rows, [each], span) for each in given]
         operands = _repeated(build, given, batches, span)
     slots: dict[str, Tensor] = dict(zip(SLOTS, operands, strict=False))
-    forward = _Slots(build, body.logic, {**slots}, settings, function.head.name)
+    name = function.head.name
+    forward = _Slots(build, body.logic, {**slots}, settings, name)
     forward.run(body.forward)
     if "v" not in forward.values:
-        message = f"{function.head.name} never gives its result, `v`"
+        message = f"{name} never gives its result, `v`"
         raise MeaningError("E0277", message, body.span, "assign it: `v =: v1 + v2`")
     result = forward.values["v"]
-    name = function.head.name
     if body.backward is None:
         pairs = tuple((each, each) for each in operands if not isinstance(each, NumberTensor))
-        return Custom(result, None, pairs, True, name, False, span)
-    cotangent = Stored("cotangent", f"d{name}", (None, None, None), None, None, None, span)
+        return Custom(result, name, span, gradients=pairs, refused=True)
+    cotangent = Stored("cotangent", f"d{name}", (None, None, None), None, span)
     values = {**slots, "v": result, "g": cotangent}
     backward = _Slots(build, body.logic, values, settings, name)
     backward.run(body.backward)
@@ -68,7 +68,7 @@ def custom(
         for operand, slot in zip(operands, ("g1", "g2", "g3"), strict=False)
         if slot in backward.values and not isinstance(operand, NumberTensor)
     )
-    return Custom(result, cotangent, gradients, False, name, False, span)
+    return Custom(result, name, span, gradients=gradients, cotangent=cotangent)
 
 
 def _repeated(
@@ -95,7 +95,6 @@ class _Slots:
         self.logic = logic
         self.values = values
         self.name = name
-        self.settings = settings
         self.frame = Evaluation(build.root, {**settings, **values}, {})
 
     def run(self, statements: Sequence[ast.Statement]) -> None:

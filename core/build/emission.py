@@ -104,18 +104,21 @@ class Emission:
             count = len(value.initial) if isinstance(value.initial, list) else count
             known = (None, None, None)
         name = self.names.fresh(_word(value.name))
-        span, rows = placed(name, known)
-        span = value.span
+        _, rows = placed(name, known)
         if value.kind == "setting" or isinstance(value.initial, Measured):
-            unit = Known(1, True, None, Origin(name, value.span))
+            unit = Known(1, Origin(name, value.span), stretch=True)
             rows = [(), (), (unit,)]
-        whole = None not in known and value.kind != "parameter"
-        kind: o.TerminalKind = "data" if whole else "fill"
-        kind = "constant" if count is not None and not whole else kind
-        kind = "parameter" if value.kind == "parameter" else kind
-        kind = "alike" if value.kind in ("gradient", "cotangent") else kind
-        number = self.add(o.Terminal(name, kind, (rows[0], rows[1], rows[2]), count, None, span))
-        self.first[value] = number
+        kind: o.TerminalKind = "fill"
+        if value.kind in ("gradient", "cotangent"):
+            kind = "alike"
+        elif value.kind == "parameter":
+            kind = "parameter"
+        elif None not in known:
+            kind = "data"
+        elif count is not None:
+            kind = "constant"
+        leaf = o.Terminal(name, kind, (rows[0], rows[1], rows[2]), count, None, value.span)
+        number = self.first[value] = self.add(leaf)
         return number
 
     def named(self, cell: Stored) -> str:
@@ -140,8 +143,8 @@ class Emission:
         self.alike(number, inner, value.name, value.span)
         if value.tracked:
             return number
-        unknown = ((None, None, None), None, None, None, value.span)
-        cotangent = self.read(value.cotangent or Stored("cotangent", value.name, *unknown))
+        unknown = Stored("cotangent", value.name, (None, None, None), None, value.span)
+        cotangent = self.read(value.cotangent or unknown)
         self.alike(cotangent, number, value.name, value.span)
         pairs = []
         for operand, gradient in value.gradients:
@@ -224,9 +227,9 @@ class Emission:
             nodes=tuple(nodes),
             inputs=tuple(range(len(inputs))),
             outputs=tuple(number[each] for each in outputs),
-            annotations=tuple(replace(each, value=number[each.value]) for each in self.annotations),
+            annotations=g.renumbered(self.annotations, number.__getitem__),
             constraints=tuple(_moved(each, number) for each in self.constraints),
-            called=tuple(replace(each, value=number[each.value]) for each in called),
+            called=g.renumbered(called, number.__getitem__),
             backward=tuple(
                 g.Backprop(number[of], tuple((number[a], number[b]) for a, b in pairs), span)
                 for of, pairs, span in self.backward
@@ -240,7 +243,7 @@ class Emission:
                 )
                 for each in self.custom
             ),
-            defined=tuple(replace(each, value=number[each.value]) for each in defined),
+            defined=g.renumbered(defined, number.__getitem__),
         ), number
 
 

@@ -69,21 +69,24 @@ class Functions(Configuration):
         self.shared: dict[str, tuple[Owner, dict[object, Owner]]] = {}
         self.constraints: list[Tensor] = []
         self.notes: list[tuple[Tensor, str, ast.ShapeNote, int]] = []
-        self.written: dict[tuple[object, ...], int] = {}  # the scope of what heads say of tensors
+        self.written: dict[tuple[object, ...], int] = {}
+        """The scope of what heads say of tensors."""
         self.scopes = 0
-        self.scope = 0  # of the head whose tensors were noted last
-        self.order: dict[Stored, int] = {}  # parameters in the order of evaluation
-        self.active: dict[
-            int, ast.Head
-        ] = {}  # those that are followed, by identity, outermost first
-        self.bindings: list[tuple[int, str, Tensor, Span]] = []  # of names, each so many calls deep
-        self.called: list[tuple[int, str, Tensor, Span]] = []  # results of calls, alike
+        self.scope = 0
+        """The scope of the head whose tensors were noted last."""
+        self.order: dict[Stored, int] = {}
+        """Parameters in the order of evaluation."""
+        self.active: dict[int, ast.Head] = {}
+        """The heads of calls that are followed, by identity, the outermost first."""
+        self.bindings: list[tuple[int, str, Tensor, Span]] = []
+        """Names that are bound: so many calls deep, the name, its value and its place."""
+        self.called: list[tuple[int, str, Tensor, Span]] = []
+        """Results of calls, alike."""
         self.strings: dict[int, dict[str, list[ast.Declared]]] = {}
         """The strings that each function declares, by its identity."""
         self.untrained: dict[Stored, Custom] = {}
-        self.integers: dict[
-            Stored, str
-        ] = {}  # types of inputs without one that integers are made of
+        self.integers: dict[Stored, str] = {}
+        """Integer types that heads of calls write for inputs which have none."""
         self.next: dict[Stored, tuple[Tensor, Span]] = {}
         self.root: Owner
 
@@ -235,13 +238,13 @@ class Functions(Configuration):
             rows, initial = self._first_shape(frame, term.name)
             if initial is None and kept:
                 initial = 0.0
-            known = Stored("parameter", key, rows, initial, None, frame.owner, term.span)
+            known = Stored("parameter", key, rows, initial, term.span, owner=frame.owner)
             frame.owner.held[key] = known
             self.order[known] = len(self.order)
         value: Tensor = known
         if kept:
             # Tensors that runs give other values are not trained: nothing flows back to them.
-            rule = Custom(known, None, (), False, term.name, False, term.span)
+            rule = Custom(known, term.name, term.span)
             value = self.untrained.setdefault(known, rule)
         frame.names.setdefault(term.name, value)
         return value
@@ -340,15 +343,12 @@ class Functions(Configuration):
         head = function.head
         if head.configuration is None:
             if head.name not in self.shared:
-                owner = Owner(self.root, head.name, head.name, {}, [], head.span)
-                self.shared[head.name] = (owner, {})
-                self.root.uses.append(owner)
+                self.shared[head.name] = (self.root.use(head.name, head.name, head.span), {})
             return self.shared[head.name]
         place = (id(term), frame.turns, frame.owner)
         if frame.kept is not None and place in frame.kept:
             return frame.kept[place], frame.kept
-        owner = Owner(frame.owner, base, head.name, {}, [], term.span)
-        frame.owner.uses.append(owner)
+        owner = frame.owner.use(base, head.name, term.span)
         if frame.kept is not None:
             frame.kept[place] = owner
         return owner, frame.kept
@@ -362,7 +362,16 @@ class Functions(Configuration):
         term: ast.Called,
         kept: dict[object, Owner] | None,
     ) -> Tensor:
-        """The result of a tensor function of some tensors, which a call gives it."""
+        """The result of a tensor function.
+
+        Args:
+            function: what is called.
+            owner: has the parameters of this use of it.
+            given: the tensors of its head.
+            settings: its configuration by name.
+            term: the call.
+            kept: the owners of calls inside it, by place, where all calls of the function share one set of parameters.
+        """
         head, span = function.head, term.span
         if len(self.active) == ast.DEEPEST:
             message = f"more than {ast.DEEPEST} tensor functions each call the next"
@@ -453,7 +462,7 @@ def _repeated(build: Functions, frame: Evaluation, term: ast.Repeated) -> Tensor
     for turn, value in enumerate(over):
         names: dict[str, Meaning] = {
             term.carried: carried,
-            term.variable: Setting(value, None, (), term.span),
+            term.variable: Setting(value, term.span),
         }
         carried = build.body(frame.within(names, turn), term.body)
     return carried

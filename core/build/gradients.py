@@ -52,7 +52,7 @@ class Gradients:
                 "`track(x)` is x with a gradient",
             )
         owner = value.owner if isinstance(value, Stored) else None
-        cell = Stored("gradient", f"{name_of(value)}.grad", UNKNOWN, None, None, owner, span)
+        cell = Stored("gradient", f"{name_of(value)}.grad", UNKNOWN, None, span, owner=owner)
         self.cells[value] = cell
         self.value[cell] = value
         return cell
@@ -161,7 +161,7 @@ class Gradients:
             return number
         values = Computed((), Operand(0), "+", "pointwise", name_of(comes), None, span)
         self.emission.latest[values] = number
-        return self.emission.read(Custom(values, None, (), False, name_of(comes), False, span))
+        return self.emission.read(Custom(values, name_of(comes), span))
 
 
 def _written(value: Tensor, span: Span) -> str:

@@ -38,16 +38,16 @@ class Merges:
         self._late: MeaningError | None = None
         self._ranks = ranks
         if ranks is None:
-            scalar = Stored("setting", RANKS, SCALAR, 1, None, None, span)
-            self.count = Setting(1, scalar, (RANKS,), span)
+            scalar = Stored("setting", RANKS, SCALAR, 1, span)
+            self.count = Setting(1, span, tensor=scalar, names=(RANKS,))
         else:
-            self.count = Setting(ranks, NumberTensor(ranks, span), (), span)
+            self.count = Setting(ranks, span, tensor=NumberTensor(ranks, span))
 
     def sum_of(self, value: int, name: str, whole: bool, span: Span) -> Stored:
         """The tensor that has the sum of a node over the other ranks; over all of them, this one too, if ``whole``."""
         cell = self.known.get((value, whole))
         if cell is None:
-            cell = Stored("merged", f"{name}.merge", (None, None, None), None, None, None, span)
+            cell = Stored("merged", f"{name}.merge", (None, None, None), None, span)
             self.emission.alike(self.emission.read(cell), value, cell.name, span)
             self.known[value, whole] = cell
         return cell

@@ -62,9 +62,8 @@ def built(
             each.name,
             shapes.get(each.name, (None, None, None)),
             None,
-            each.dtype,
-            None,
             each.span,
+            dtype=each.dtype,
         )
         for each in head.tensors
     ]
@@ -144,7 +143,7 @@ def _given(name: str, value: object, written: ast.Configured) -> Setting:
     if isinstance(value, Iterable) and getattr(value, "shape", None) != ():
         numbers = [plain_number(each) for each in value]
         if None not in numbers:
-            return Setting(tuple(n for n in numbers if n is not None), None, (), written.span)
+            return Setting(tuple(n for n in numbers if n is not None), written.span)
     shown = visible(repr(value)[:40])
     message = f"the configuration value {name} is a number or a list of numbers, not {shown}"
     raise DataError("E0750", message, written.span, "numbers are below 1.8e308")
@@ -167,13 +166,13 @@ def _default(name: str, written: ast.Configured, before: Mapping[str, Setting]) 
     assert written.default is not None
     value = evaluated(written.default, before)
     if isinstance(value, tuple | str):
-        return Setting(value, None, (), written.span)
+        return Setting(value, written.span)
     return _number(name, value, written.span)
 
 
 def _number(name: str, value: float | int, span: Span) -> Setting:
-    scalar = Stored("setting", name, SCALAR, value, None, None, span)
-    return Setting(value, scalar, (name,), span)
+    scalar = Stored("setting", name, SCALAR, value, span)
+    return Setting(value, span, tensor=scalar, names=(name,))
 
 
 def _unknown(run: Routines, name: str) -> DataError:

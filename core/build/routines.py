@@ -121,7 +121,7 @@ class Routines(Functions):
         known = frame.names.get(term.name)
         if isinstance(known, Stored):
             return known
-        cell = Stored("declared", term.name, UNKNOWN, None, None, frame.owner, term.span)
+        cell = Stored("declared", term.name, UNKNOWN, None, term.span, owner=frame.owner)
         frame.names[term.name] = cell
         self.named[cell] = None
         return cell
@@ -208,8 +208,7 @@ class Routines(Functions):
         routine = self.routines[name]
         given = self.arguments(frame, each.arguments)
         settings, _ = self.settings(frame, routine.head, each.settings)
-        owner = Owner(self.root, name, name, {}, [], each.span)
-        self.root.uses.append(owner)
+        owner = self.root.use(name, name, each.span)
         with self.callers.called(routine.head, each.span, each.arguments):
             names = self.noted(routine.head.tensors, given)
             names.update(settings)

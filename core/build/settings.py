@@ -35,9 +35,9 @@ class Setting:
     """
 
     value: Value
-    tensor: Tensor | None
-    names: tuple[str, ...]
     span: Span
+    tensor: Tensor | None = None
+    names: tuple[str, ...] = ()
     scope: int = 0
 
 
@@ -163,13 +163,13 @@ class Configuration(ABC):
                 parts = [self.setting(frame, item) for item in term.items]
                 values = tuple(_figure(each.value, each.span) for each in parts)
                 names = tuple(name for each in parts for name in each.names)
-                return Setting(values, None, names, term.span)
+                return Setting(values, term.span, names=names)
             case ast.Nested(levels=((2, _),)):
-                return Setting(tuple(map(_plain, term.numbers)), None, (), term.span)
+                return Setting(tuple(map(_plain, term.numbers)), term.span)
             case ast.Number():
-                return Setting(term.value, None, (), term.span)
+                return Setting(term.value, term.span)
             case ast.Text():
-                return Setting(term.text, None, (), term.span, frame.scope)
+                return Setting(term.text, term.span, scope=frame.scope)
             case ast.Reference():
                 meaning = frame.names.get(term.name)
                 if isinstance(meaning, Setting):
@@ -201,7 +201,9 @@ class Configuration(ABC):
         self, frame: Evaluation, term: ast.Term, value: Figure, names: tuple[str, ...]
     ) -> Setting:
         """A configuration value computed from others; those that come at run time, by a tensor."""
-        return Setting(value, self.tensor(frame, term) if names else None, names, term.span)
+        return Setting(
+            value, term.span, tensor=self.tensor(frame, term) if names else None, names=names
+        )
 
     def known(self, setting: Setting) -> Value:
         """The value of a configuration value, which is fixed from then on, as is all that it depends on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ilang.core.build.values import Computed, Custom, Measured, Stored, Tensor
+from ilang.core.build.values import Computed, Custom, Measured, Tensor, constant
 from ilang.core.diagnostic import MeaningError, counted
 from ilang.core.ir import functions as ast
 from ilang.core.ir.scalar import Apply, Operand
@@ -29,7 +29,7 @@ def special(build: Functions, frame: Evaluation, name: str, call: ast.Called) ->
             return build.operation(Operand(0), "+", "transpose", [value], span)
         case "stop_gradient" | "track":
             value = build.tensor(frame, arguments[0])
-            return Custom(value, None, (), False, name, name == "track", span)
+            return Custom(value, name, span, tracked=name == "track")
         case "square":
             return _square(build, build.tensor(frame, arguments[0]), span)
         case "einmax":
@@ -47,24 +47,20 @@ def special(build: Functions, frame: Evaluation, name: str, call: ast.Called) ->
         case "dim":
             value = build.tensor(frame, arguments[0])
             initial = Measured(value, _text(name, arguments[1]), span)
-            return _constant(f"dim {initial.axis}", ((), (), ((1, None),)), initial, span)
+            return constant(f"dim {initial.axis}", ((), (), ((1, None),)), initial, span)
         case "fill":
             number = build.number(frame, arguments[0])
-            return _constant(f"fill {number}", (None, None, None), float(number), span)
+            return constant(f"fill {number}", (None, None, None), float(number), span)
         case "range":
-            return _constant("range", (None, None, None), "range", span)
+            return constant("range", (None, None, None), "range", span)
         case "values":
             numbers = [build.number(frame, each) for each in arguments]
-            return _constant("values", (None, None, None), numbers, span)
+            return constant("values", (None, None, None), numbers, span)
         case "file":
             path = _text(name, arguments[0])
-            return _constant(path, (None, None, None), build.load(path, span), span)
+            return constant(path, (None, None, None), build.load(path, span), span)
         case _:
             raise AssertionError(name)
-
-
-def _constant(name: str, rows: object, initial: object, span: Span) -> Stored:
-    return Stored("constant", name, rows, initial, None, None, span)  # type: ignore[arg-type]
 
 
 def _square(build: Functions, value: Tensor, span: Span) -> Tensor:

@@ -185,6 +185,6 @@ def placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]
     for kind_name, number, start, (size, label), kind in places:
         place = Span(source, start, start + len(str(size)))
         origin = Origin(f"{kind_name} axis {number} of {name}", place, "")
-        known[kind].append(Known(OPEN if isinstance(size, str) else size, False, label, origin))
+        known[kind].append(Known(OPEN if isinstance(size, str) else size, origin, label=label))
     rows_of = [None if rows[kind] is None else tuple(known[kind]) for kind in range(3)]
     return Span(source, 0, len(name)), rows_of

@@ -36,9 +36,9 @@ class Stored:
     name: str
     rows: Rows
     initial: Any
-    dtype: str | None
-    owner: Owner | None
     span: Span
+    dtype: str | None = None
+    owner: Owner | None = None
 
 
 @entity
@@ -89,12 +89,12 @@ class Custom:
     """
 
     value: Tensor
-    cotangent: Stored | None
-    gradients: tuple[tuple[Tensor, Tensor], ...]
-    refused: bool
     name: str
-    tracked: bool
     span: Span
+    gradients: tuple[tuple[Tensor, Tensor], ...] = ()
+    cotangent: Stored | None = None
+    refused: bool = False
+    tracked: bool = False
 
 
 @entity
@@ -111,7 +111,7 @@ Tensor = Stored | NumberTensor | Computed | Output | Custom
 
 def constant(name: str, rows: Rows, values: object, span: Span) -> Stored:
     """A tensor of numbers that the text or a file has."""
-    return Stored("constant", name, rows, values, None, None, span)
+    return Stored("constant", name, rows, values, span)
 
 
 def operands(value: Tensor) -> tuple[Tensor, ...]:
@@ -178,6 +178,12 @@ class Owner:
     held: dict[str, Stored]
     uses: list[Owner]
     span: Span
+
+    def use(self, base: str, definition: str, span: Span) -> Owner:
+        """A new use of a definition inside this one."""
+        inner = Owner(self, base, definition, {}, [], span)
+        self.uses.append(inner)
+        return inner
 
     def path(self) -> tuple[str, ...]:
         """The names from the definition that is run down to here."""

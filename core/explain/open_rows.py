@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from ilang.core.calculus.extent import PLAIN, quotient
 from ilang.core.diagnostic import counted
 from ilang.core.explain.expression import aligned
-from ilang.core.infer.arrays import ArrayAxes
-from ilang.core.infer.operations import GraphConstraints
-from ilang.core.infer.rows_so_far import row_words, rows_so_far
+from ilang.core.infer.conflicts import axis_texts
+from ilang.core.infer.inferred import rows_so_far
 from ilang.core.ir.functions import Body, Function
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Operation, Terminal
@@ -150,8 +149,8 @@ def so_far(
         ShapeError: E0501 to E0520 (operations that do not agree).
     """
     if shapes is None:
-        rows = rows_so_far(GraphConstraints(graph, ArrayAxes(graph, None)))
-        shapes = [tuple(map(row_words, shape)) for shape in rows]
+        rows = rows_so_far(graph)
+        shapes = [[",".join(axis_texts(row, "...")) for row in shape] for shape in rows]
     returned = dict(zip(results, graph.output_names(results), strict=True))
     values = tuple(_values(graph, inputs, returned, changed, written, shapes))
     return SoFar(values, tuple(returned[each] for each in results))

@@ -42,8 +42,8 @@ class ArrayAxes:
                 raise undetermined(graph, value)
             axes = []
             for dim in range(rank):
-                origin = Origin(f"dimension {dim} of {name}", graph.nodes[value].span, "", None)
-                axes.append(Known(Var(len(self.given) + dim), False, None, origin))
+                origin = Origin(f"dimension {dim} of {name}", graph.nodes[value].span)
+                axes.append(Known(Var(len(self.given) + dim), origin))
             self.given += axes
             self.axes[value] = tuple(axes)
 
@@ -55,7 +55,7 @@ class ArrayAxes:
         for axis in axes:
             known = axis
             if axis.size == OPEN:
-                known = Known(Var(len(self.given)), False, None, axis.origin)
+                known = Known(Var(len(self.given)), axis.origin)
                 self.given.append(known)
             numbered.append(known)
         return tuple(numbered)

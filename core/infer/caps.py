@@ -97,7 +97,7 @@ class Caps:
         parts = {self._key(part): part for part in (*one, *other)}
         known = [part for part in parts.values() if isinstance(part, Known)]
         if len(known) > 1 or any(self.dims.cells.stretches(part) for part in known):
-            return (Known(1, True, None, known[0].origin),)
+            return (Known(1, known[0].origin, stretch=True),)
         return tuple(part for _, part in sorted(parts.items(), key=lambda item: item[0]))
 
     def _key(self, part: Dim) -> tuple[int, str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 from ilang.core.infer import conflicts
+from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.rows import Constraint, DimBelow, Known, Origin, Var
 
 
@@ -23,9 +24,10 @@ class Cells:
         self.queue = queue
         self.waiting = waiting
         self._cell_of: dict[Known, int] = {}
-        self._cells: list[int] = []
+        self._cells = UnionFind(0)
         self._speaks: list[Known] = []  # the axis of each cell whose size all of them have
-        self._kin: list[int] = []
+        self._kin = UnionFind(0)
+        """Cells of one unit."""
         self._labels: list[tuple[str, Origin] | None] = []
         self._rigid: list[bool] = []
         self._asleep: list[list[DimBelow]] = []
@@ -37,17 +39,15 @@ class Cells:
         """The number of what all axes are that are one with an axis."""
         number = self._cell_of.get(known)
         if number is None:
-            number = len(self._cells)
-            self._cell_of[known] = number
-            self._cells.append(number)
+            number = self._cell_of[known] = self._cells.add()
+            self._kin.add()
             self._speaks.append(known)
-            self._kin.append(number)
             self._labels.append(None if known.label is None else (known.label, known.origin))
             self.has_units = self.has_units or known.label is not None
             self._rigid.append(not known.stretch)
             self._free.append(known.stretch)
             self._asleep.append([])
-        return _top(self._cells, number)
+        return self._cells.find(number)
 
     def stretches(self, known: Known) -> bool:
         """Whether an axis, as far as is known, is the stretchable 1."""
@@ -55,11 +55,11 @@ class Cells:
 
     def _related(self, one: int, other: int, origin: Origin) -> None:
         """Two cells have one unit: one without a unit adopts the other's, now or later."""
-        a, b = sorted((_top(self._kin, one), _top(self._kin, other)))
+        a, b = sorted((self._kin.find(one), self._kin.find(other)))
         left, right = self._labels[a], self._labels[b]
         if left is not None and right is not None and left[0] != right[0]:
             raise conflicts.labels_differ(left, right, origin)
-        self._kin[b] = a
+        self._kin.union(a, b)
         self._labels[a] = left or right
 
     def merge(self, one: Known, other: Known, origin: Origin, code: str) -> None:
@@ -71,7 +71,7 @@ class Cells:
             return
         self._related(a, b, origin)
         rigid = self._rigid[a] or self._rigid[b]
-        self._cells[b] = a
+        self._cells.union(a, b)
         self._speak(a, self._speaks[b])
         self._asleep[a] += self._asleep[b]
         self._rigid[a] = rigid
@@ -98,7 +98,7 @@ class Cells:
         A 1 is as rigid as a written one, unless it is one with an axis that stretches: which of the two, ``harden``
         decides when everything that follows is drawn.
         """
-        known = Known(size, size == 1, None, origin)
+        known = Known(size, origin, stretch=size == 1)
         if known.stretch:
             cell = self.cell(known)
             self._free[cell] = False
@@ -109,7 +109,7 @@ class Cells:
         """Make computed axes of size 1 rigid; whether that made any."""
         if not self._computed:
             return False
-        cells = [cell for c in self._computed if not self._rigid[cell := _top(self._cells, c)]]
+        cells = [cell for cell in map(self._cells.find, self._computed) if not self._rigid[cell]]
         self._computed = []
         rigid = [cell for cell in cells if not self._free[cell]]
         for cell in rigid:
@@ -128,7 +128,7 @@ class Cells:
 
     def unit(self, known: Known) -> str | None:
         """The unit of an axis."""
-        label = self._labels[_top(self._kin, self.cell(known))]
+        label = self._labels[self._kin.find(self.cell(known))]
         return None if label is None else label[0]
 
     def rely(self, known: Known, c: DimBelow) -> bool:
@@ -137,11 +137,3 @@ class Cells:
         if not self._rigid[cell]:
             self._asleep[cell].append(c)
         return not self._rigid[cell]
-
-
-def _top(parents: list[int], number: int) -> int:
-    """The member that stands for a set of a union-find forest."""
-    while parents[number] != number:
-        parents[number] = parents[parents[number]]
-        number = parents[number]
-    return number

@@ -70,11 +70,12 @@ class Compositions:
                 raise conflicts.unknown_parts(names, c)
 
     def _whole(self, c: Composed, whole: Dim, parts: Sequence[Known]) -> None:
+        """All parts are known: so is the axis that they make up."""
         number, symbols = _factors(parts)
         if not symbols:
             if isinstance(whole, Known) and isinstance(whole.size, int) and whole.size != number:
                 raise conflicts.composed_otherwise(whole, c, [extent_of(part) for part in parts])
-            product = Known(number, False, None, Origin(f"{_text(c)} of {c.origin.says}", None))
+            product = Known(number, Origin(f"{_text(c)} of {c.origin.says}", None))
             self.dims.equal(c.dim, product, c.origin)
             return
         known = self._products.get((number, symbols))
@@ -97,7 +98,7 @@ class Compositions:
             if not number or whole.size % number:
                 raise conflicts.not_divided(unknown, whole, c, sizes)
             says = Origin(f"{name} of {c.origin.says}", c.origin.span)
-            self.dims.equal(part, Known(whole.size // number, False, None, says), c.origin)
+            self.dims.equal(part, Known(whole.size // number, says), c.origin)
             return
         if not number:
             raise conflicts.any_part(name, whole, c)

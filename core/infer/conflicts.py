@@ -7,6 +7,7 @@ from math import prod
 
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.ir.rows import Composed, Dim, Known, Origin, Row, extent_of
+from ilang.core.source import Span
 
 
 def refusal(
@@ -19,6 +20,10 @@ def refusal(
 
 MEETINGS = {"E0505": "makes them equal", "E0510": "compares them, and neither stretches"}
 """The manner in which two axes meet, by the code of a refusal, as messages say it."""
+NOT_WHOLE = (
+    "the stride must divide the axis exactly: pad (`=`), crop, or change the stride or the window"
+)
+TOO_SHORT = "make the axis longer, or the parts or the window smaller"
 CONTRACTED = (
     "`*` and `/` sum over an input row; element by element is `*.` and `/.`, as in `x *. y`"
 )
@@ -43,6 +48,7 @@ def sizes_differ(one: Known, other: Known, origin: Origin, code: str) -> ShapeEr
 
 def _written_twice(one: Known, other: Known) -> ShapeError:
     """Two numbers written for one extent."""
+    # the number of an axis is said first, that of a dimension is beside it
     first, second = sorted((one, other), key=lambda known: known.origin.says.startswith("axis "))
     message = (
         f"one extent is written as {second.size} ({second.origin.says}) "
@@ -129,8 +135,7 @@ def not_whole(
     """An affine axis whose size leaves a remainder; ``source`` is the axis it is computed from."""
     total, divisor = quotient
     message = f"{origin.says}: {_given(source)}{axis} would be {total}/{divisor}, which is no whole number"
-    help_line = "the stride must divide the axis exactly: pad (`=`), crop, or change the stride or the window"
-    return refusal("E0517", message, _places(origin, source), help_line)
+    return refusal("E0517", message, _places(origin, source), NOT_WHOLE)
 
 
 def too_short(
@@ -142,8 +147,7 @@ def too_short(
         f"{origin.says}: {_given(source)}{size} elements would be left for {axis}, "
         f"which has at least {least}"
     )
-    help_line = "make the axis longer, or the parts or the window smaller"
-    return refusal("E0518", message, _places(origin, source), help_line)
+    return refusal("E0518", message, _places(origin, source), TOO_SHORT)
 
 
 def _given(source: Known | None) -> str:
@@ -214,7 +218,7 @@ def not_divided(part: int, whole: Known, c: Composed, sizes: Sequence[int]) -> S
         f"{c.origin.says}: {whole.origin.says} is {whole.size}, and {_sized(others, sizes)}: "
         f"{name} would be {whole.size}/{prod(sizes)}, which is no whole number"
     )
-    help_line = f"give an extent that {_product(others)} divides, or another size of {others[-1]}"
+    help_line = f"give an extent that {' x '.join(others)} divides, or another size of {others[-1]}"
     return refusal(
         "E0577", message, [(c.origin, "here"), (whole.origin, f"{whole.size} here")], help_line
     )
@@ -245,8 +249,12 @@ def _sized(names: Sequence[str], sizes: Sequence[int]) -> str:
     return " and ".join(f"{name} = {size}" for name, size in zip(names, sizes, strict=True))
 
 
-def _product(names: Sequence[str]) -> str:
-    return " x ".join(names)
+def wrong_rank(
+    name: str, rank: int, read: int, span: Span | None = None, labels: Sequence[Label] = ()
+) -> ShapeError:
+    """An array of another rank than the program reads."""
+    message = f"{name} has rank {rank}, but the program reads it with rank {read}"
+    return ShapeError("E0503", message, span, f"pass an array of rank {read} as {name}", labels)
 
 
 def ranks_differ(counts: tuple[int, int], origin: Origin) -> ShapeError:
@@ -264,11 +272,14 @@ def axes(count: int) -> str:
 
 
 def row_text(row: Row) -> str:
-    """A row as a user would write it: ``[3, .., 5]``, unknown axes as ``?``."""
-    words = list(map(_size_text, row.leading))
-    words += [".."] if row.variable is not None else []
-    words += map(_size_text, row.trailing)
-    return f"[{', '.join(words)}]"
+    """A row in messages: ``[3, .., 5]``, unknown axes as ``?``."""
+    return f"[{', '.join(axis_texts(row, '..'))}]"
+
+
+def axis_texts(row: Row, variable: str) -> list[str]:
+    """The axes of a row, unknown ones as ``?``, and ``variable`` for those that its row variable stands for."""
+    middle = [variable] if row.variable is not None else []
+    return [*map(_size_text, row.leading), *middle, *map(_size_text, row.trailing)]
 
 
 def _size_text(axis: Dim) -> str:

@@ -20,9 +20,10 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import MEMORY_ORDER
 from ilang.core.ir.shaped import Counted
-from ilang.core.ir.spec import Axis, ShapeSpec, Spec
+from ilang.core.ir.spec import Axis, ShapeSpec, Spec, variable_text
 from ilang.core.record import record
 from ilang.core.source import Span
+from ilang.core.walks import left_unsettled
 
 Variable = tuple[int, str]
 """A row variable: the node of its specification, and its name."""
@@ -64,11 +65,8 @@ def axis_says(axis: Axis | RowAxis) -> str:
 
 def variable_says(variable: str) -> str:
     """The name of a row variable in messages: as it is written."""
-    return (
-        f"`...` of the {variable.strip('.')} row"
-        if variable.startswith(".")
-        else f"`..{variable}..`"
-    )
+    row = f" of the {variable.strip('.')} row" if variable.startswith(".") else ""
+    return f"`{variable_text(variable)}`{row}"
 
 
 @record
@@ -104,7 +102,7 @@ class LengthEquations:
             ShapeError: E0501, E0503 (a tensor with too few axes, or an odd number of them), E0509 (a division among row
                 variables that nothing decides).
         """
-        pending = self._propagated(list(_equations(self.graph)))
+        pending = left_unsettled(list(_equations(self.graph)), self._settle)
         while pending:
             glued = self._glued(pending)
             if glued is None:
@@ -116,7 +114,7 @@ class LengthEquations:
                 self._count(
                     chosen, 0, f"{neighbour} stands next to it everywhere, and has its axes too"
                 )
-            pending = self._propagated(pending)
+            pending = left_unsettled(pending, self._settle)
 
     def _count(
         self, variable: Variable, length: int, because: str, *, assumed: bool = False
@@ -128,20 +126,8 @@ class LengthEquations:
         variables = dict.fromkeys(v for v in equation.variables if v not in self.counted)
         return list(variables)
 
-    def _propagated(self, pending: list[_Equation]) -> list[_Equation]:
-        """Draw what follows from equations with one unknown; those that are left."""
-        moved = True
-        while moved:
-            moved, rest = False, []
-            for equation in pending:
-                if self._step(equation):
-                    moved = True
-                else:
-                    rest.append(equation)
-            pending = rest
-        return pending
-
-    def _step(self, equation: _Equation) -> bool:
+    def _settle(self, equation: _Equation) -> bool:
+        """Whether an equation is settled: one with one unknown is, by what follows."""
         opened = self._open(equation)
         lengths = (self.counted[v].length for v in equation.variables if v in self.counted)
         sure = equation.explicit + sum(lengths)

@@ -8,8 +8,9 @@ makes growing end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from ilang.core.diagnostic import ShapeError
 from ilang.core.infer import conflicts
 from ilang.core.ir.rows import Constraint, Origin, Row, RowBelow, RowEqual
 
@@ -88,6 +89,20 @@ def check_ranks(count: int, constraints: Iterable[Constraint]) -> None:
     ranks.check([c for c in rows if isinstance(c, RowBelow)])
 
 
+class _Bound(NamedTuple):
+    """The number of axes of one set of variables is at least that of another, and so many ``more``."""
+
+    result: int
+    operand: int
+    more: int
+    row: Row
+    origin: Origin
+
+    def infinite(self) -> ShapeError:
+        """The refusal of a bound that asks its result to be longer than itself."""
+        return conflicts.infinite(conflicts.row_text(self.row), self.origin)
+
+
 class _Ranks:
     """Numbers of axes of row variables: equal ones by union-find with differences."""
 
@@ -109,6 +124,7 @@ class _Ranks:
         return variable, more
 
     def equate(self, c: RowEqual) -> None:
+        """Let two rows have equally many axes: one variable then has so many more than the other."""
         if c.one.variable is None or c.other.variable is None:
             return
         one, more_of_one = self.find(c.one.variable)
@@ -123,41 +139,42 @@ class _Ranks:
     def check(self, rows: list[RowBelow]) -> None:
         """No cycle of inequalities asks for more axes than itself."""
         edges: dict[int, list[int]] = {}
-        weights: list[tuple[int, int, int, Row, Origin]] = []
+        bounds: list[_Bound] = []
         for c in rows:
             if c.result.variable is None or c.operand.variable is None:
                 continue
             result, more_of_result = self.find(c.result.variable)
             operand, more_of_operand = self.find(c.operand.variable)
-            weight = c.operand.count() + more_of_operand - c.result.count() - more_of_result
-            if result == operand and weight > 0:
-                raise conflicts.infinite(conflicts.row_text(c.result), c.origin)
+            more = c.operand.count() + more_of_operand - c.result.count() - more_of_result
+            bound = _Bound(result, operand, more, c.result, c.origin)
+            if result == operand and more > 0:
+                raise bound.infinite()
             edges.setdefault(result, []).append(operand)
-            weights.append((result, operand, weight, c.result, c.origin))
-        if all(weight <= 0 for _, _, weight, _, _ in weights):
+            bounds.append(bound)
+        if all(bound.more <= 0 for bound in bounds):
             return
         home = {
             node: number
             for number, component in enumerate(components(list(edges), edges))
             for node in component
         }
-        inside: dict[int, list[tuple[int, int, int, Row, Origin]]] = {}
-        for edge in weights:
-            if edge[0] in home and home[edge[0]] == home.get(edge[1]):
-                inside.setdefault(home[edge[0]], []).append(edge)
+        inside: dict[int, list[_Bound]] = {}
+        for bound in bounds:
+            if bound.result in home and home[bound.result] == home.get(bound.operand):
+                inside.setdefault(home[bound.result], []).append(bound)
         for cyclic in inside.values():
             _check_component(cyclic)
 
 
-def _check_component(edges: list[tuple[int, int, int, Row, Origin]]) -> None:
+def _check_component(bounds: list[_Bound]) -> None:
     """Lengths of longest paths settle within as many rounds as there are nodes, or never."""
-    length = {node: 0 for edge in edges for node in edge[:2]}
-    last = edges[0]
+    length = {node: 0 for bound in bounds for node in (bound.result, bound.operand)}
+    last = bounds[0]
     for _ in range(len(length) + 1):
-        longer = [edge for edge in edges if length[edge[0]] < length[edge[1]] + edge[2]]
+        longer = [b for b in bounds if length[b.result] < length[b.operand] + b.more]
         if not longer:
             return
-        for result, operand, weight, _, _ in longer:
-            length[result] = max(length[result], length[operand] + weight)
+        for b in longer:
+            length[b.result] = max(length[b.result], length[b.operand] + b.more)
         last = longer[0]
-    raise conflicts.infinite(conflicts.row_text(last[3]), last[4])
+    raise last.infinite()

@@ -174,7 +174,7 @@ class Values:
     def at_run_time(self, origin: Origin) -> Known:
         """A new axis, whose size comes at run time."""
         var = self.fresh()
-        known = self.bound[var.number] = Known(var, False, None, origin)
+        known = self.bound[var.number] = Known(var, origin)
         return known
 
 
@@ -380,7 +380,7 @@ class Dims:
         elif isinstance(result, Affine):
             self.wait(DimBelow(result, operand, origin), (*result.steps(), (1, operand.number)))
         elif result.size == 1:
-            self.bind(operand.number, Known(1, True, None, result.origin), origin)
+            self.bind(operand.number, Known(1, result.origin, stretch=True), origin)
             self.below(result, operand, origin)
         else:
             self.cells.has_units = self.cells.has_units or result.label is not None
@@ -388,6 +388,7 @@ class Dims:
             self._capped(operand.number, result, origin)
 
     def _adjacent(self, result: int, operand: int, origin: Origin) -> None:
+        """Note a bound between two variables; bounds both ways make them equal."""
         above = self.operands.setdefault(result, {})
         if result == operand or operand in above:
             return
@@ -413,7 +414,7 @@ class Dims:
                 self.cap[reached] = cap
                 todo.extend(map(self.values.root, self.operands.get(reached, _NONE)))
             elif self.values.resolve(held) is not cap and held.size != cap.size:
-                self.bind(reached, Known(1, True, None, cap.origin), origin)
+                self.bind(reached, Known(1, cap.origin, stretch=True), origin)
 
     def caps(self, numbers: Iterable[int]) -> dict[int, Known]:
         """The demands of uses on open variables: the stretchable 1 where their units differ."""
@@ -423,7 +424,7 @@ class Dims:
             cap = self.cap.get(number)
             if cap is not None:
                 split = len(units.get(number, ())) > 1
-                caps[number] = Known(1, True, None, cap.origin) if split else cap
+                caps[number] = Known(1, cap.origin, stretch=True) if split else cap
         return caps
 
     def _asked_units(self) -> dict[int, set[str]]:

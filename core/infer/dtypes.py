@@ -159,6 +159,8 @@ def _type_of_node(
 
 
 class _ScalarTypes:
+    """One scalar, whose parts are typed from the operands up, and brought to one type where they meet."""
+
     def __init__(
         self, operands: Sequence[Scalar], span: Span, least: str, alone: str | None = None
     ) -> None:
@@ -309,12 +311,12 @@ def _fitted(constant: Constant, dtype: str, span: Span) -> Constant:
     if dtype in INTEGERS:
         low, high = INTEGER_ENDS[dtype]
         if value != value // 1 or not low <= int(value) <= high:
-            message = f"the constant {_spelled(value)} is no {dtype}, the type of what it meets"
+            message = f"the constant {value!r} is no {dtype}, the type of what it meets"
             whole = value == value // 1 and dtype == "i32"
             help_line = "convert the other side with " + ("i64" if whole else "f32 or f64")
             raise ElementTypeError("E0603", message, span, help_line)
     elif dtype in FLOATS and abs(value) > LARGEST_FLOAT[dtype] and abs(value) != float("inf"):
-        message = f"the constant {_spelled(value)} is larger than any {dtype}"
+        message = f"the constant {value!r} is larger than any {dtype}"
         raise ElementTypeError(
             "E0603", message, span, "write `f64` after the constant: `(1e300 >> f64)`"
         )
@@ -330,7 +332,3 @@ def _is_exact(value: int, dtype: str) -> bool:
     """Whether a whole number is a value of a float type: it has no more significant bits than the type."""
     significant = abs(value) // (value & -value) if value else 0
     return significant.bit_length() <= {"f32": 24, "f64": 53}[dtype]
-
-
-def _spelled(value: float | int) -> str:
-    return repr(value)

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ilang.core.diagnostic import InternalError, Label, ShapeError
+from ilang.core.infer import conflicts
 from ilang.core.ir.shaped import Assignment, Derivation, InputDimension, Reach, Shaped, Size
+from ilang.core.source import Span
 
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
-EXTENT_HELP = "give smaller extents"
 
 
 def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -96,6 +97,7 @@ def _known(derived: Derivation, extents: Sequence[int | None]) -> dict[int, int]
 
 
 def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> None:
+    """Compute an extent that follows from others by a sum, or check it where it is known already."""
     divisor = derived.divisor.number
     extent, rest = derived.divided(_known(derived, extents))
     name = shaped.sizes[derived.size].name
@@ -103,19 +105,23 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
     if derived.exact and rest:
         total = extent * divisor + rest
         message = f"`{text}`: axis {name} would be {total}/{divisor}, which is no whole number"
-        help_line = "the stride must divide the axis exactly: pad (`=`), crop, or change the stride or the window"
-        raise ShapeError("E0517", message, derived.span, help_line)
+        raise ShapeError("E0517", message, derived.span, conflicts.NOT_WHOLE)
     if extent < derived.least and derived.padding is None:
         raise _nothing_left(shaped, derived, extent, extents)
     if extent < least_positions(derived, extents):
         raise _misfit(derived, extents)
-    if extent >= LARGEST_EXTENT:
-        message = f"the extent of axis {name} would be {extent}; an extent is below 2^62"
-        raise ShapeError("E0507", message, derived.span, EXTENT_HELP)
+    _refuse_large(f"axis {name}", extent, derived.span)
     known = extents[derived.size]
     if known is not None and known != extent:
         raise _contradiction(shaped, derived, extent, known)
     extents[derived.size] = extent
+
+
+def _refuse_large(axis: str, extent: int, span: Span) -> None:
+    """Refuse a computed extent that index arithmetic cannot hold. Raises ShapeError E0507."""
+    if extent >= LARGEST_EXTENT:
+        message = f"the extent of {axis} would be {extent}; an extent is below 2^62"
+        raise ShapeError("E0507", message, span, "give smaller extents")
 
 
 def _nothing_left(
@@ -131,8 +137,7 @@ def _nothing_left(
         among, total = whole[0][1], extents[whole[0][1]] or 0
         whole_text = _written(shaped.sizes[among].name, text) or "the whole"
         message += f": {whole_text} is {total}, the others {total - extent}"
-    help_line = "make the axis longer, or the parts or the window smaller"
-    return ShapeError("E0518", message, derived.span, help_line)
+    return ShapeError("E0518", message, derived.span, conflicts.TOO_SHORT)
 
 
 def _contradiction(shaped: Shaped, derived: Derivation, extent: int, known: int) -> ShapeError:
@@ -176,9 +181,7 @@ def _compose(shaped: Shaped, rule: Derivation, extents: list[int | None]) -> Non
         )
         help_line += f", or another size of {names}" if names else ""
         raise ShapeError("E0577", message, rule.span, help_line)
-    if extent >= LARGEST_EXTENT:
-        message = f"the extent of {axis} would be {extent}; an extent is below 2^62"
-        raise ShapeError("E0507", message, rule.span, EXTENT_HELP)
+    _refuse_large(axis, extent, rule.span)
     given = extents[rule.size]
     if given is not None and given != extent:
         message = f"`{text}`: {axis} is {given}, and {over} make {extent}"
@@ -246,8 +249,7 @@ def _fit(
     """
     for name, rank, shape in zip(names, ranks, shapes, strict=True):
         if rank != len(shape):
-            message = f"{name} has rank {len(shape)}, but the program reads it with rank {rank}"
-            raise ShapeError("E0503", message, None, f"pass an array of rank {rank} as {name}")
+            raise conflicts.wrong_rank(name, len(shape), rank)
         check_extents(name, shape)
     return [_extent(size, names, shapes) for size in sizes]
 

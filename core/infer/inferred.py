@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from ilang.core.calculus.affine import variables_of
 from ilang.core.diagnostic import ShapeError
-from ilang.core.infer.arrays import ArrayAxes
 from ilang.core.infer.counting import Flat, RowAxis, flat
 from ilang.core.infer.dims import Log
 from ilang.core.infer.operations import GraphConstraints
-from ilang.core.infer.runtime import RunTime
+from ilang.core.infer.rowvars import resolved
 from ilang.core.infer.sizes import Sizes
-from ilang.core.infer.solution import Solution
-from ilang.core.infer.solver import solve
+from ilang.core.infer.solver import Solver, solve
 from ilang.core.ir.graph import Assignment, Graph, Read
 from ilang.core.ir.operation import Operation, Sized
 from ilang.core.ir.rows import MEMORY_ORDER, Known, Shape, known_axes, opened
@@ -38,7 +37,7 @@ class Inferred:
             ShapeError: E0501 to E0532, E0570 to E0574.
         """
         self.graph = graph
-        collected = GraphConstraints(graph, ArrayAxes(graph, ranks))
+        collected = GraphConstraints(graph, ranks)
         self._solution = solve(
             collected.dims,
             collected.rows,
@@ -47,6 +46,10 @@ class Inferred:
             log,
             collected.arrays.given,
         )
+        self.run_time = self._solution.run_time
+        """The sizes that follow from run-time ones, and the conditions that these must satisfy."""
+        self.steps = self._solution.steps
+        """The number of constraints that the solver looked at: its work, in a number that no machine changes."""
         self.open = collected.shapes if log is not None else []
         self.names = collected.names
         self._collected = collected
@@ -140,16 +143,6 @@ class Inferred:
         """The size numbers of its axes, none of which is asked for yet."""
         return Sizes(self._solution.cell, self._solution.known, self.graph.nodes[0].span)
 
-    @property
-    def run_time(self) -> RunTime:
-        """The sizes that follow from run-time ones, and the conditions that these must satisfy."""
-        return self._solution.run_time
-
-    @property
-    def steps(self) -> int:
-        """The number of constraints that the solver looked at: its work, in a number that no machine changes."""
-        return self._solution.steps
-
     def labels_of(self, node: int) -> list[tuple[str, int]]:
         """The axis labels of the specification of a node, each with its dimension variable."""
         labels = self._labels.get(node)
@@ -161,8 +154,9 @@ class Inferred:
         for labels in self._labels.values():
             for name, dim in labels.dims.items():
                 captured[name] = self._solution.size(dim)
-            for name, row in labels.rows.items():
-                captured[name] = _product(self._solution, row)
+            for name, variable in labels.rows.items():
+                axes = self._solution.row(opened(variable)).axes()
+                captured[name] = prod(map(self._solution.size, axes))
         return captured
 
     def units(self, value: int) -> tuple[str | None, ...]:
@@ -173,8 +167,18 @@ class Inferred:
         )
 
 
-def _product(solution: Solution, row: int) -> int:
-    total = 1
-    for axis in solution.row(opened(row)).axes():
-        total *= solution.size(axis)
-    return total
+def rows_so_far(graph: Graph) -> list[Shape]:
+    """The rows of every value before anything open is closed: what the operations alone say (stage 1 of the solver).
+
+    Raises:
+        ShapeError: E0501 to E0520.
+    """
+    collected = GraphConstraints(graph)
+    given = collected.arrays.given
+    solver = Solver(collected.dims, collected.rows, collected.names, given)
+    solver.submit(collected.constraints)
+    rows = solver.rows
+    return [
+        (resolved(rows, batch), resolved(rows, inner), resolved(rows, output))
+        for batch, inner, output in collected.shapes
+    ]

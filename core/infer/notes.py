@@ -38,14 +38,14 @@ class Notes:
                     self.rows[key] = self.opened()
                 variable = self.rows[key].variable
             says = f"what is written of {noted.name}"
-            origin = Origin(says, noted.note.span, f"its {kind} row", None)
+            origin = Origin(says, noted.note.span, f"its {kind} row")
             yield RowEqual(Row(leading, variable, trailing), row, origin)
 
     def _axis(self, noted: Noted, axis: AxisNote) -> Dim:
         """A size that is written, or the axis that a letter is in this scope."""
         if isinstance(axis.size, int):
             origin = Origin(f"`{axis.span.text()}` of {noted.name}", axis.span, "", "written")
-            return Known(axis.size, False, axis.label, origin)
+            return Known(axis.size, origin, label=axis.label)
         key = (noted.scope, axis.size)
         if key not in self.axes:
             self.axes[key] = self.fresh(f"axis {axis.size} of {noted.name}")
@@ -57,7 +57,7 @@ def alike(constraint: Alike, one: Shape, other: Shape) -> Iterator[RowEqual]:
     says = f"{constraint.name}, which keeps its shape,"
     for kind, row, before in zip(KINDS, one, other, strict=True):
         rows = f"its {kind} row before and after"
-        yield RowEqual(row, before, Origin(says, constraint.span, rows, None))
+        yield RowEqual(row, before, Origin(says, constraint.span, rows))
 
 
 def compared(constraint: SizeConstraint) -> tuple[int, ...]:

@@ -143,11 +143,15 @@ class Labels:
 class GraphConstraints:
     """The constraints of one graph."""
 
-    def __init__(self, graph: Graph, arrays: ArrayAxes) -> None:
-        """Collect them; ``arrays`` are its inputs without rows."""
+    def __init__(self, graph: Graph, ranks: Sequence[int | None] | None = None) -> None:
+        """Collect them; ``ranks`` are those of the arrays, one per input, None for one that is not there.
+
+        Raises:
+            ShapeError: E0501 to E0503, E0508, E0530 to E0532, E0570, E0571, E0579.
+        """
         self.graph = graph
-        self.arrays = arrays
-        self.dims = len(arrays.given)
+        self.arrays = ArrayAxes(graph, ranks)
+        self.dims = len(self.arrays.given)
         self.rows = 0
         self.constraints: list[Constraint] = []
         self.names: dict[int, str] = {}
@@ -166,11 +170,10 @@ class GraphConstraints:
         for annotation in graph.annotations:
             self._annotate(annotation)
         if graph.constraints:
-            from ilang.core.infer.size_constraints import SizeConstraintCollector
+            from ilang.core.infer.size_constraints import add_size_constraint
 
-            collector = SizeConstraintCollector(self)
             for constraint in graph.constraints:
-                collector.add(constraint)
+                add_size_constraint(self, constraint)
 
     def _node(self, value: int, node: Node) -> None:
         match node:
@@ -209,24 +212,24 @@ class GraphConstraints:
 
     def _terminal(self, value: int, node: Terminal) -> Shape:
         if node.kind == "number":
-            unit = Known(1, True, None, Origin(f"the number {node.value}", node.span))
+            unit = Known(1, Origin(f"the number {node.value}", node.span), stretch=True)
             return closed(()), closed(()), closed((unit,))
         given = self.arrays.rows[value]
         rows = [self.opened() if axes is None else closed(axes) for axes in given]
         required = node.kind == "parameter" and value in self.bound
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
             if axes is None and node.kind != "alike":
-                origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span, "", None)
+                origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span)
                 repeated = node.kind == "constant" and kind != OUTPUT
                 leaf = LeafRow(row, required, kind == OUTPUT, origin, repeated)
                 self.constraints.append(leaf)
         if value not in self.used and node.rows[OUTPUT] is None and node.count is None:
-            guess = Known(1, True, None, Origin(f"the output of {node.name}", node.span))
+            guess = Known(1, Origin(f"the output of {node.name}", node.span), stretch=True)
             unused = Origin(f"{node.name}, which nothing uses,", node.span)
             self.constraints.append(RowEqual(rows[OUTPUT], closed((guess,)), unused))
         if node.count is not None:
             origin = Origin(f"{node.name} has {node.count} values", node.span)
-            total = closed((Known(node.count, False, None, origin),))
+            total = closed((Known(node.count, origin),))
             self.constraints.append(Product(tuple(rows), (total,), origin))
         return rows[0], rows[1], rows[2]
 
@@ -239,7 +242,7 @@ class GraphConstraints:
         """
         says, axes = f"`{node.text}`", _written(node)
         accesses = [
-            (read, self.dimensions(read.value, len(read.index), Origin(says, read.span, "", None)))
+            (read, self.dimensions(read.value, len(read.index), Origin(says, read.span)))
             for read in node.accesses()
         ]
         for read, dims in accesses:
@@ -247,18 +250,14 @@ class GraphConstraints:
                 whole = index.axis()
                 if whole is not None:
                     if axes.setdefault(whole, dim) is not dim:
-                        self.constraints.append(
-                            DimEqual(axes[whole], dim, Origin(says, span, "", None))
-                        )
+                        self.constraints.append(DimEqual(axes[whole], dim, Origin(says, span)))
                 elif not index.variables():
-                    self.constraints.append(
-                        AtLeast(dim, index.offset + 1, Origin(says, span, "", None))
-                    )
+                    self.constraints.append(AtLeast(dim, index.offset + 1, Origin(says, span)))
         for number, axis in enumerate(node.axes):
             if number not in axes:
                 axes[number] = self.fresh(f"axis {axis.name} of {says}")
         for number in node.some:
-            not_empty = AtLeast(axes[number], 1, Origin(says, node.span, "", None))
+            not_empty = AtLeast(axes[number], 1, Origin(says, node.span))
             self.constraints.append(not_empty)
         opened, self.inside[value] = opened_axes(node)
         for opening, place, number in opened:
@@ -278,9 +277,9 @@ class GraphConstraints:
     def _view(self, value: int, node: View) -> list[Dim]:
         """Relate the axes of a view to the dimensions of what it is of; the dimensions of its result."""
         says = f"`{node.text}`"
-        origin = Origin(says, node.span, "", None)
+        origin = Origin(says, node.span)
         axes = _written(node)
-        unit = Known(1, False, None, Origin(f"an axis of no part in {says}", node.span))
+        unit = Known(1, Origin(f"an axis of no part in {says}", node.span))
         whole: dict[tuple[int, ...], Dim] = {(): unit}
         dims = self.dimensions(node.value, len(node.source), origin)
         for group, dim in zip(node.source, dims, strict=True):
@@ -321,7 +320,7 @@ class GraphConstraints:
                 place = Origin(
                     f"dimension {number} of {annotation.name}", annotation.span, "", "written"
                 )
-                dims.append(Known(written, False, None, place))
+                dims.append(Known(written, place))
                 continue
             key = (annotation.scope, written)
             if key not in self.annotated:
@@ -334,7 +333,7 @@ class GraphConstraints:
     # -- operations --------------------------------------------------------------------------------------------------
 
     def _operation(self, value: int, node: Operation, shape: Shape) -> None:
-        origin = Origin(f"`{node.text}`", node.span, "", None)
+        origin = Origin(f"`{node.text}`", node.span)
         operands = [self.shapes[operand] for operand in node.operands]
         names = [brief(self.graph.nodes[operand]) for operand in node.operands]
         match node.logic:
@@ -389,13 +388,13 @@ class GraphConstraints:
             self._equal(row, EMPTY, Origin(origin.says, origin.span, "its position has no axes"))
         self.constraints.append(AtLeast(axis, (logic.position or 0) + 1, origin))
         if logic.extent is not None:
-            extent = Known(logic.extent, False, None, Origin("the declared range", origin.span))
+            extent = Known(logic.extent, Origin("the declared range", origin.span))
             self.constraints.append(DimEqual(axis, extent, origin))
 
     def _stack(
         self, node: Operation, kind: int, c: Shape, operands: Sequence[Shape], origin: Origin
     ) -> None:
-        count = Known(len(operands), False, None, origin)
+        count = Known(len(operands), origin)
         for row in range(3):
             rest = self.opened()
             for read, operand in zip(node.operands, operands, strict=True):
@@ -480,9 +479,7 @@ def _uses(graph: Graph) -> tuple[set[int], set[int]]:
 def _written(node: Assignment | View) -> dict[int, Dim]:
     """The axes whose extents are written, by number."""
     return {
-        number: Known(
-            axis.extent, False, None, Origin(f"axis {axis.name}", axis.span, "", "written")
-        )
+        number: Known(axis.extent, Origin(f"axis {axis.name}", axis.span, "", "written"))
         for number, axis in enumerate(node.axes)
         if axis.extent is not None
     }

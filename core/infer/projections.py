@@ -10,7 +10,6 @@ interleaving, one per operand. An operand whose part is not chosen is not read.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import assert_never
@@ -142,11 +141,7 @@ def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
             position: list[Index] = [() for _ in node.operands[1:]]
             return [maker.done(_stored(target), [_stored(rows), *position])]
         case notation.Spec():
-            shapes = [
-                [[sizes.of(axis) for axis in known_axes(row)] for row in inferred.viewed(value, n)]
-                for n in range(len(operands) + 1)
-            ]
-            return _specified(inferred, value, sizes, shapes, node.logic, node.schedule)
+            return _specified(inferred, value, sizes, node.schedule)
         case Stack():
             return [_stacked(node.logic, operands[n], n, sizes) for n in range(len(operands))]
         case "interleave":
@@ -156,17 +151,12 @@ def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
 
 
 def _specified(
-    inferred: Inferred,
-    value: int,
-    sizes: Sizes,
-    shapes: Sequence[Sequence[Sequence[int]]],
-    spec: notation.Spec,
-    schedule: Schedule | None,
+    inferred: Inferred, value: int, sizes: Sizes, schedule: Schedule | None
 ) -> list[Projection]:
     """The projections of a specification, with a loop for each axis of size 1 that its schedule names."""
 
     def projections(is_loop: Callable[[str], bool]) -> list[Projection]:
-        return list(Specified(spec, shapes, _Solved(inferred, value, sizes, is_loop)).run())
+        return list(_Specified(inferred, value, sizes, is_loop).run())
 
     if schedule is None:
         return projections(lambda _: False)
@@ -254,65 +244,6 @@ class _Maker:
         return Projection(tuple(self.loops), target, read, frozenset(), part)
 
 
-class Measure(ABC):
-    """The meaning of the size numbers of a specification."""
-
-    @abstractmethod
-    def label(self, name: str) -> int:
-        """The size of a label."""
-
-    @abstractmethod
-    def extent(self, size: int) -> int | None:
-        """The extent of a size, or None where it comes at run time."""
-
-    @abstractmethod
-    def loop(self, name: str, size: int) -> OperationLoop | None:
-        """A loop over a size; None where there is one iteration, whose index is 0."""
-
-    @abstractmethod
-    def half_size(self, dilation: int, size: int, span: Span) -> int:
-        """The size that is half of what a window of that many steps spans, rounded down, where it comes at run time."""
-
-    def shift(self, size: int) -> Affine:
-        """The constant index that is a size."""
-        extent = self.extent(size)
-        return Affine((), sizes=((1, size),)) if extent is None else Affine((), extent)
-
-    def half(self, dilation: int, size: int, span: Span) -> Affine:
-        """The constant index that is half of what a window spans."""
-        extent = self.extent(size)
-        if extent is None:
-            return self.shift(self.half_size(dilation, size, span))
-        return Affine((), (dilation * (extent - 1) + 1) // 2)
-
-
-class _Solved(Measure):
-    """Sizes of the rows of a solved graph: an axis of size 1 is at index 0, in a loop where ``is_loop`` of its name."""
-
-    def __init__(
-        self, inferred: Inferred, value: int, sizes: Sizes, is_loop: Callable[[str], bool]
-    ) -> None:
-        self.inferred = inferred
-        self.value = value
-        self.sizes = sizes
-        self.is_loop = is_loop
-
-    def label(self, name: str) -> int:
-        return self.sizes.of(self.inferred.label(self.value, name))
-
-    def extent(self, size: int) -> int | None:
-        return self.sizes.fixed(size)
-
-    def loop(self, name: str, size: int) -> OperationLoop | None:
-        extent = self.sizes.fixed(size)
-        if extent == 1 and not self.is_loop(name):
-            return None
-        return OperationLoop(name, extent, size)
-
-    def half_size(self, dilation: int, size: int, span: Span) -> int:
-        return self.sizes.half(dilation, size, span)
-
-
 class _Build:
     """The loops of one choice of parts of a specification, and the operands that its windows may leave."""
 
@@ -326,18 +257,30 @@ class _Build:
         self.beyond: set[int] = set()
 
 
-class Specified:
-    """The projections of an einsum specification."""
+class _Specified:
+    """The projections of an einsum specification; an axis of size 1 is at index 0, or has a loop where ``is_loop``."""
 
     def __init__(
-        self, spec: notation.Spec, shapes: Sequence[Sequence[Sequence[int]]], measure: Measure
+        self, inferred: Inferred, value: int, sizes: Sizes, is_loop: Callable[[str], bool]
     ) -> None:
-        """``shapes`` are the sizes of the rows of each operand, and of the result."""
-        self.measure = measure
-        self.spec = spec
-        self.shapes = shapes
+        node = inferred.graph.nodes[value]
+        assert isinstance(node, Operation)
+        assert isinstance(node.logic, notation.Spec)
+        self.inferred = inferred
+        self.value = value
+        self.sizes = sizes
+        self.is_loop = is_loop
+        self.spec = node.logic
+        self.shapes = [
+            [[sizes.of(axis) for axis in known_axes(row)] for row in inferred.viewed(value, n)]
+            for n in range(len(node.operands) + 1)
+        ]
+        """The sizes of the rows of each operand, and of the result."""
         self.joined = [
-            axis for s in spec.shapes() for axis in s.axes() if isinstance(axis, notation.Joined)
+            axis
+            for shape in self.spec.shapes()
+            for axis in shape.axes()
+            if isinstance(axis, notation.Joined)
         ]
 
     def run(self) -> Iterator[Projection]:
@@ -402,16 +345,32 @@ class Specified:
                 yield from axis.parts
 
     def _loop(self, build: _Build, name: str, size: int) -> Affine:
-        loop = self.measure.loop(build.names.fresh(name), size)
-        if loop is None:
+        """The index that walks a new loop over a size; 0 where there is one iteration, which needs none."""
+        name, extent = build.names.fresh(name), self.sizes.fixed(size)
+        if extent == 1 and not self.is_loop(name):
             return Affine(())
-        build.loops.append(loop)
+        build.loops.append(OperationLoop(name, extent, size))
         build.sizes.append(size)
         return Affine(((1, len(build.loops) - 1),))
 
+    def _size(self, label: str) -> int:
+        return self.sizes.of(self.inferred.label(self.value, label))
+
+    def _shift(self, size: int) -> Affine:
+        """The constant index that is a size."""
+        extent = self.sizes.fixed(size)
+        return Affine((), sizes=((1, size),)) if extent is None else Affine((), extent)
+
+    def _half(self, dilation: int, size: int, span: Span) -> Affine:
+        """The constant index that is half of what a window of so many steps spans, rounded down."""
+        extent = self.sizes.fixed(size)
+        if extent is None:
+            return self._shift(self.sizes.half(dilation, size, span))
+        return Affine((), (dilation * (extent - 1) + 1) // 2)
+
     def _label(self, build: _Build, name: str) -> Affine:
         if name not in build.known:
-            build.known[name] = self._loop(build, name, self.measure.label(name))
+            build.known[name] = self._loop(build, name, self._size(name))
         return build.known[name]
 
     def _row_loop(self, build: _Build, axis: RowAxis, size: int) -> Affine:
@@ -448,7 +407,7 @@ class Specified:
         for name in axis.parts:
             if name in build.chosen:
                 return _sum([(1, self._label(build, name)), *before], 0)
-            before.append((1, self.measure.shift(self.measure.label(name))))
+            before.append((1, self._shift(self._size(name))))
         raise AssertionError("no part of a concatenation is chosen")
 
     def _window(self, build: _Build, axis: notation.Window, size: int) -> Affine:
@@ -456,8 +415,8 @@ class Specified:
         if axis.kernel is not None:
             parts.append((axis.dilation, self._label(build, axis.kernel)))
             if axis.padded:
-                kernel = self.measure.label(axis.kernel)
-                parts.append((-1, self.measure.half(axis.dilation, kernel, axis.span)))
+                kernel = self._size(axis.kernel)
+                parts.append((-1, self._half(axis.dilation, kernel, axis.span)))
         index = _sum(parts, axis.offset)
         if self._leaves(build, axis, index, size):
             build.beyond.add(build.shape)
@@ -468,7 +427,7 @@ class Specified:
         if not axis.padded or axis.kernel is None:
             return not 0 <= axis.offset <= (0 if axis.kernel else axis.stride - 1)
         last = index.maximum({loop: build.loops[loop].extent for loop in index.variables()})
-        whole = self.measure.extent(size)
+        whole = self.sizes.fixed(size)
         if index.sizes or whole is None or last is None:
             return True
         return index.offset < 0 or whole <= last.offset

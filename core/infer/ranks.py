@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
+from ilang.core.infer import conflicts
 from ilang.core.infer.counting import Known, LengthEquations
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, OpenKernel, View
@@ -59,12 +60,15 @@ def _grouped(graph: Graph, given: Sequence[int | None] | None) -> tuple[UnionFin
             continue
         group = groups.find(graph.inputs[number])
         if group in known and known[group][0] != offered:
-            raise _wrong_array(graph, number, offered, known[group])
+            rank, span, role = known[group]
+            labels = [Label(span, f"{role} rank {rank}")]
+            raise conflicts.wrong_rank(graph.input_name(number), offered, rank, span, labels)
         known.setdefault(group, (offered, graph.nodes[graph.inputs[number]].span, "is"))
     return groups, known
 
 
 def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
+    """The ranks that the text writes of values: the value, its rank, where that stands, and in what role."""
     for value, node in enumerate(graph.nodes):
         if isinstance(node, Assignment):
             yield value, len(node.target), node.span, "gives"
@@ -152,13 +156,4 @@ def _mismatch(
         other[1],
         "give the pattern one letter per dimension of what flows into it",
         labels,
-    )
-
-
-def _wrong_array(graph: Graph, number: int, rank: int, known: tuple[int, Span, str]) -> ShapeError:
-    name = graph.input_name(number)
-    message = f"{name} has rank {rank}, but the program reads it with rank {known[0]}"
-    label = Label(known[1], f"{known[2]} rank {known[0]}")
-    return ShapeError(
-        "E0503", message, known[1], f"pass an array of rank {known[0]} as {name}", [label]
     )

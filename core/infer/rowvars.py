@@ -86,14 +86,7 @@ class RowVars:
 
     def text(self, row: Row) -> str:
         """A row as messages show it."""
-        resolved = self.resolve(row)
-        return conflicts.row_text(
-            Row(
-                tuple(map(self.dims.values.resolve, resolved.leading)),
-                resolved.variable,
-                tuple(map(self.dims.values.resolve, resolved.trailing)),
-            )
-        )
+        return conflicts.row_text(resolved(self, row))
 
     def bind(self, variable: int, row: Row, origin: Origin) -> None:
         """Give a variable its value and wake what waits for it."""
@@ -158,6 +151,7 @@ class RowVars:
         return Row(axes[first:split], None, axes[split:last])
 
     def _open_equal(self, one: Row, other: Row, origin: Origin) -> None:
+        """Two open rows: outer axes are paired; what is left of one is what the variable of the other stands for."""
         same = one.variable == other.variable
         if same and one.count() != other.count():
             raise conflicts.infinite(self.text(one), origin)
@@ -354,6 +348,12 @@ class RowVars:
                     if more.variable is not None:
                         crossing[more.variable] = c.origin
         return crossing
+
+
+def resolved(rows: RowVars, row: Row) -> Row:
+    """A row with the values of its row variables, and of its axes, put in."""
+    row, axis = rows.resolve(row), rows.dims.values.resolve
+    return Row(tuple(map(axis, row.leading)), row.variable, tuple(map(axis, row.trailing)))
 
 
 def _pair(

@@ -42,7 +42,7 @@ class Scopes:
         for dim, amount, span in zip(dims, c.amounts, c.spans, strict=True):
             if amount is None:
                 continue
-            says = Origin(f"`{c.span.text()}`", span, "", None)
+            says = Origin(f"`{c.span.text()}`", span)
             if isinstance(amount, tuple):
                 parts = tuple(self._amount(c, part, span) for part in amount)
                 yield Composed(dim, parts, tuple(map(str, amount)), says)
@@ -52,5 +52,5 @@ class Scopes:
     def _amount(self, c: Sized, amount: str | int, span: Span) -> Dim:
         """A name or a number of an operation."""
         if isinstance(amount, int):
-            return Known(amount, False, None, Origin(f"`{span.text()}`", span, "", "written"))
+            return Known(amount, Origin(f"`{span.text()}`", span, "", "written"))
         return self.name(c.scope, amount, span)

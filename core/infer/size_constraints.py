@@ -25,6 +25,7 @@ from ilang.core.ir.operation import (
 )
 from ilang.core.ir.rows import (
     KINDS,
+    Constraint,
     Dim,
     DimEqual,
     Known,
@@ -35,93 +36,85 @@ from ilang.core.ir.rows import (
     weighted,
 )
 
-if TYPE_CHECKING:  # what collects all constraints makes one of these
+if TYPE_CHECKING:  # what collects all constraints imports this module
     from ilang.core.infer.operations import GraphConstraints
 
 
-class SizeConstraintCollector:
-    """The collector that adds size constraints to those that are collected of a graph."""
-
-    def __init__(self, collecting: GraphConstraints) -> None:
-        self.collecting = collecting
-
-    def add(self, constraint: SizeConstraint) -> None:
-        """Add what one of them requires. Raises ShapeError E0530 to E0532."""
-        collecting = self.collecting
-        match constraint:
-            case SetSize():
-                origin = Origin(f'SetSize("{constraint.label}", {constraint.size})', None)
-                if constraint.size < 0:
-                    message = f"the size set for {constraint.label} is {constraint.size}"
-                    raise ShapeError("E0531", message, help="a size is 0 or more")
-                size = Origin(f"the size set for {constraint.label}", None)
-                self._same(
-                    self._named(constraint.label), Known(constraint.size, False, None, size), origin
-                )
-            case SameSize():
-                origin = Origin(f'SameSize("{constraint.one}", "{constraint.other}")', None)
-                self._same(self._named(constraint.one), self._named(constraint.other), origin)
-            case Scaled():
-                self._scaled(constraint)
-            case Sized():
-                self.collecting.constraints += collecting.scopes.constraints(
-                    constraint, self._sized(constraint)
-                )
-            case Fits():
-                result, operand = (
-                    brief(collecting.graph.nodes[value])
-                    for value in (constraint.result, constraint.operand)
-                )
-                says = f"the constraint that {operand} fits {result}"
-                shapes = collecting.shapes[constraint.result], collecting.shapes[constraint.operand]
-                for kind, row, operand_row in zip(KINDS, *shapes, strict=True):
-                    collecting.below(row, operand_row, Origin(says, None, f"their {kind} rows"))
-            case Alike():
-                shapes = collecting.shapes[constraint.one], collecting.shapes[constraint.other]
-                self.collecting.constraints += alike(constraint, *shapes)
-            case Noted():
-                self.collecting.constraints += collecting.notes.constraints(
-                    constraint, collecting.shapes[constraint.value]
-                )
-            case _:
-                assert_never(constraint)
-
-    def _sized(self, c: Sized) -> Sequence[Dim]:
-        """The dimensions, axes or labels of which an operation says sizes."""
-        if c.of == "axes":
-            return self.collecting.node_axes[c.value]
-        if c.of == "labels":
-            return [self.collecting.labels[c.value].dims[label] for label in c.labels]
-        return self.collecting.dimensions(
-            c.value, len(c.amounts), Origin(f"`{c.span.text()}`", c.span)
-        )
-
-    def _named(self, label: str) -> Dim | int:
-        """The meaning of a label: an axis, or the number of a row variable."""
-        labels = self.collecting.latest.get(label)
-        if labels is None:
-            known = (
-                ", ".join(name for name in self.collecting.latest if not name.startswith("."))
-                or "none"
+def add_size_constraint(collected: GraphConstraints, constraint: SizeConstraint) -> None:
+    """Add what a size constraint requires to the constraints of its graph. Raises ShapeError E0530 to E0532."""
+    match constraint:
+        case SetSize():
+            origin = Origin(f'SetSize("{constraint.label}", {constraint.size})', None)
+            if constraint.size < 0:
+                message = f"the size set for {constraint.label} is {constraint.size}"
+                raise ShapeError("E0531", message, help="a size is 0 or more")
+            says = Origin(f"the size set for {constraint.label}", None)
+            size = Known(constraint.size, says)
+            collected.constraints.append(_same(_named(collected, constraint.label), size, origin))
+        case SameSize():
+            origin = Origin(f'SameSize("{constraint.one}", "{constraint.other}")', None)
+            one, other = (_named(collected, each) for each in (constraint.one, constraint.other))
+            collected.constraints.append(_same(one, other, origin))
+        case Scaled():
+            collected.constraints.append(_scaled(collected, constraint))
+        case Sized():
+            dims = _sized(collected, constraint)
+            collected.constraints += collected.scopes.constraints(constraint, dims)
+        case Fits():
+            values = constraint.result, constraint.operand
+            result, operand = (brief(collected.graph.nodes[value]) for value in values)
+            says_fits = f"the constraint that {operand} fits {result}"
+            shapes = (collected.shapes[value] for value in values)
+            for kind, row, operand_row in zip(KINDS, *shapes, strict=True):
+                collected.below(row, operand_row, Origin(says_fits, None, f"their {kind} rows"))
+        case Alike():
+            one_shape, other_shape = (
+                collected.shapes[constraint.one],
+                collected.shapes[constraint.other],
             )
-            message = f"no specification has a label {label}"
-            raise ShapeError("E0530", message, help=f"the labels are: {known}")
-        return labels.rows[label] if label in labels.rows else labels.dims[label]
+            collected.constraints += alike(constraint, one_shape, other_shape)
+        case Noted():
+            shape = collected.shapes[constraint.value]
+            collected.constraints += collected.notes.constraints(constraint, shape)
+        case _:
+            assert_never(constraint)
 
-    def _same(self, one: Dim | int, other: Dim | int, origin: Origin) -> None:
-        if isinstance(one, int) or isinstance(other, int):
-            sides = [opened(s) if isinstance(s, int) else closed((s,)) for s in (one, other)]
-            self.collecting.constraints.append(Product((sides[0],), (sides[1],), origin))
-        else:
-            self.collecting.constraints.append(DimEqual(one, other, origin))
 
-    def _scaled(self, constraint: Scaled) -> None:
-        big, small = self._named(constraint.big), self._named(constraint.small)
-        if isinstance(big, int) or isinstance(small, int) or constraint.factor < 1:
-            message = f"{constraint.big} cannot be {constraint.factor} times {constraint.small}"
-            help_line = "a scale is at least 1, between axes and not rows"
-            raise ShapeError("E0532", message, help=help_line)
-        says = f'Scaled({constraint.factor}, "{constraint.big}", "{constraint.small}")'
-        origin = Origin(says, None)
-        total = weighted([(constraint.factor, small)], 0, origin)
-        self.collecting.constraints.append(DimEqual(big, total, origin))
+def _sized(collected: GraphConstraints, c: Sized) -> Sequence[Dim]:
+    """The dimensions, axes or labels of which an operation says sizes."""
+    if c.of == "axes":
+        return collected.node_axes[c.value]
+    if c.of == "labels":
+        return [collected.labels[c.value].dims[label] for label in c.labels]
+    origin = Origin(f"`{c.span.text()}`", c.span)
+    return collected.dimensions(c.value, len(c.amounts), origin)
+
+
+def _named(collected: GraphConstraints, label: str) -> Dim | int:
+    """The meaning of a label: an axis, or the number of a row variable. Raises ShapeError E0530."""
+    labels = collected.latest.get(label)
+    if labels is None:
+        known = ", ".join(name for name in collected.latest if not name.startswith("."))
+        message = f"no specification has a label {label}"
+        raise ShapeError("E0530", message, help=f"the labels are: {known or 'none'}")
+    return labels.rows[label] if label in labels.rows else labels.dims[label]
+
+
+def _same(one: Dim | int, other: Dim | int, origin: Origin) -> Constraint:
+    """Two axes, or rows by the numbers of their variables, have one size."""
+    if isinstance(one, int) or isinstance(other, int):
+        sides = [opened(s) if isinstance(s, int) else closed((s,)) for s in (one, other)]
+        return Product((sides[0],), (sides[1],), origin)
+    return DimEqual(one, other, origin)
+
+
+def _scaled(collected: GraphConstraints, constraint: Scaled) -> Constraint:
+    """One axis is so many times another. Raises ShapeError E0532."""
+    big, small = _named(collected, constraint.big), _named(collected, constraint.small)
+    if isinstance(big, int) or isinstance(small, int) or constraint.factor < 1:
+        message = f"{constraint.big} cannot be {constraint.factor} times {constraint.small}"
+        help_line = "a scale is at least 1, between axes and not rows"
+        raise ShapeError("E0532", message, help=help_line)
+    says = f'Scaled({constraint.factor}, "{constraint.big}", "{constraint.small}")'
+    origin = Origin(says, None)
+    return DimEqual(big, weighted([(constraint.factor, small)], 0, origin), origin)

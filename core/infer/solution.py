@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ilang.core.infer.dims import Dims
 from ilang.core.infer.rowvars import EMPTY, RowVars
-from ilang.core.infer.runtime import RunTime
 from ilang.core.ir.rows import Dim, Known, Row
 
 
@@ -15,11 +14,8 @@ class Solution:
         self._dims = dims
         self._rows = rows
         self.steps = steps
-
-    @property
-    def run_time(self) -> RunTime:
+        self.run_time = dims.run_time
         """The sizes that follow from run-time ones, and the conditions that these must satisfy."""
-        return self._dims.run_time
 
     def size(self, dim: Dim) -> int:
         """The size of an axis that is known before arrays come."""
@@ -43,11 +39,8 @@ class Solution:
             return row
         resolved = self._rows.resolve(row)
         assert resolved.variable is None
-        return Row(
-            tuple([self.known(axis) for axis in resolved.leading]),
-            None,
-            tuple([self.known(axis) for axis in resolved.trailing]),
-        )
+        leading, trailing = map(self.known, resolved.leading), map(self.known, resolved.trailing)
+        return Row(tuple(leading), None, tuple(trailing))
 
     def label(self, dim: Dim) -> str | None:
         """The unit of an axis, or None."""

@@ -317,6 +317,7 @@ class Solver:
                     yield leaf, dim.number
 
     def _close_leaf_rows(self) -> None:
+        """Give rows of leaves no further axes; refuse those of parameters, of which nothing says how many they have."""
         rows: dict[int, bool] = {}
         for leaf, row in self._open_leaves():
             if row.variable is None:
@@ -371,10 +372,11 @@ class Solver:
             if number not in self.dims.index:
                 axes[number] = leaf.origin
         for number, origin in axes.items():
-            self.dims.bind(number, Known(1, True, None, origin), GUESS)
+            self.dims.bind(number, Known(1, origin, stretch=True), GUESS)
         self._settle()
 
     def _close_result_axes(self) -> None:
+        """Open axes of results take what uses ask for, unfed ones first; parts of sums close one by one."""
         caps = self.dims.caps(_open(self.dims.values.bound))
         for number in [number for number in self._unshared() if not self.dims.is_fed(number)]:
             self._close_axis(number, caps.get(number))
@@ -400,13 +402,14 @@ class Solver:
         return [number for number in _open(self.dims.values.bound) if number not in shared]
 
     def _close_axis(self, number: int, cap: Known | None) -> None:
+        """Bind an open axis to what a written index asks of it, or else to a ``cap``, or let it stretch."""
         index = self.dims.index.get(number)
         origin = Origin(self.dims.values.says(Var(number)), None)
-        known = cap or Known(1, True, None, origin)
+        known = cap or Known(1, origin, stretch=True)
         if index is not None and index.size == 1:
-            known = Known(1, True, None, index.origin)
+            known = Known(1, index.origin, stretch=True)
         elif index is not None:
-            known = self.dims.cap.get(number) or Known(index.size, False, None, index.origin)
+            known = self.dims.cap.get(number) or Known(index.size, index.origin)
         self.dims.run_time.guessed.append(known)
         self.dims.bind(number, known, GUESS)
 
@@ -484,7 +487,7 @@ class ElementCounts:
                 raise conflicts.not_whole(
                     self.dims.values.says(unknown[0]), (right, left), c.origin
                 )
-            size = Known(right // left, False, None, c.origin)
+            size = Known(right // left, c.origin)
             self.queue.append(DimEqual(unknown[0], size, c.origin))
         return True
 
@@ -548,7 +551,7 @@ class ElementCounts:
                 self.queue.extend(RowEqual(opened(v), EMPTY, c.origin) for v in ended)
                 if not left or right % left:
                     raise conflicts.counts_differ(left, right, c.origin)
-                rest = () if left == right else (Known(right // left, False, None, c.origin),)
+                rest = () if left == right else (Known(right // left, c.origin),)
                 self.queue.append(RowEqual(opened(last), closed(rest), c.origin))
             elif len(c.left) == len(c.right) == 1 and variables and further:
                 self.queue.append(RowEqual(c.left[0], c.right[0], c.origin))

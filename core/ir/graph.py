@@ -26,8 +26,8 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.operation import Operation, SizeConstraint, Terminal
@@ -279,6 +279,7 @@ class Custom:
     span: Span
 
 
+Valued = TypeVar("Valued", Annotation, ValueName)
 Node = Input | Assignment | Elementwise | View | Einx | OpenKernel | Terminal | Operation
 OPEN = (Einx, OpenKernel)
 """Nodes that become others when ranks are known."""
@@ -312,6 +313,11 @@ def rewired(node: Node, values: Sequence[int]) -> Node:
             return replace(node, operands=tuple(values))
         case Input() | Terminal():
             return node
+
+
+def renumbered(parts: Iterable[Valued], number: Callable[[int], int]) -> tuple[Valued, ...]:
+    """Annotations, or names, of values that have other numbers."""
+    return tuple(replace(each, value=number(each.value)) for each in parts)
 
 
 @record

@@ -69,9 +69,9 @@ class Known:
     """
 
     size: int | Var
-    stretch: bool
-    label: str | None
     origin: Origin
+    stretch: bool = False
+    label: str | None = None
 
 
 Dim = Known | Var | Affine
@@ -297,7 +297,7 @@ def weighted(parts: Sequence[tuple[int, Dim]], offset: int, origin: Origin) -> D
                     terms[variable] = terms.get(variable, 0) + coefficient * inner
     kept = tuple((c, variable) for variable, c in sorted(terms.items()) if c)
     if not kept:
-        return Known(offset, False, None, origin)
+        return Known(offset, origin)
     if kept == ((1, kept[0][1]),) and not offset:
         return Var(kept[0][1])
     return Affine(kept, offset)

@@ -73,6 +73,11 @@ def names_of(axis: Axis) -> tuple[str, ...]:
             return ()
 
 
+def variable_text(variable: str) -> str:
+    """A row variable as it is written: ``...``, or ``..v..``."""
+    return "..." if variable.startswith("...") else f"..{variable}.."
+
+
 @record
 class SpecRow:
     """The axes of one row; ``variable`` names the row variable between them, or None."""
@@ -102,6 +107,12 @@ class ShapeSpec:
         """Every label and row variable."""
         variables = {row.variable for row in self.rows if row.variable is not None}
         return variables.union(*(names_of(axis) for axis in self.axes()))
+
+
+def output_shape(row: SpecRow, span: Span) -> ShapeSpec:
+    """A shape of output axes alone."""
+    none = SpecRow((), None, ())
+    return ShapeSpec((none, none, row), span)
 
 
 @record

@@ -170,6 +170,10 @@ class LoopPart:
     part: int
     span: Span
 
+    def text(self) -> str:
+        """The loop as it is written."""
+        return self.axis + "'" * self.part
+
 
 @record
 class Site:

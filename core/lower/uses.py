@@ -99,6 +99,13 @@ def touched(s: ir.Statement) -> Iterator[BufferId]:
 
 
 class _Mentions:
+    """Everything that statements mention, by number, what they bind themselves included.
+
+    Of buffers: those that are read, ``written``, kept by a register tile, or ``looked`` up with the size that their
+    elements are below. Of loop variables: those that indices have, and those that loops ``opened``. Of scalar
+    variables: those that are read or changed, and those that are ``defined``.
+    """
+
     def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.buffers: set[BufferId] = set()

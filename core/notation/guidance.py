@@ -295,23 +295,19 @@ def named(name: str, pattern: str = "ij", out: str | None = None) -> str | None:
         program = POINTWISE[key].replace("P", plain or ".")
         if out is not None and sorted(out) != sorted(pattern):
             return None
-        return f"`{name}` is {_shown(program)}"
+        return f"`{name}` is `{program}`"
     if key in REDUCTIONS:
         kept = _left(pattern) if out is None or sorted(out) == sorted(pattern) else out
         dropped = [axis for axis in _distinct(pattern) if axis not in kept]
         divided = "".join(f"P/:{axis}~P >> " for axis in dropped)
         program = REDUCTIONS[key].replace("D", divided).replace("P", pattern).replace("R", kept)
         along = f" along {', '.join(dropped)}" if dropped else ""
-        return f"`{name}`{along} is {_shown(program)}"
+        return f"`{name}`{along} is `{program}`"
     if key in PROGRAMS:
-        return f"`{name}` is {_shown(PROGRAMS[key])}"
+        return f"`{name}` is `{PROGRAMS[key]}`"
     if key in TYPES:
         return f"the element types are f32, f64, i32, i64 and bool: write `{TYPES[key]}`"
     return f"`{name}`: {MOVES[key]}" if key in MOVES else None
-
-
-def _shown(program: str) -> str:
-    return f"`{program}`"
 
 
 def _matrices(text: str) -> str | None:
@@ -509,17 +505,15 @@ def _one_input(op: str | None, pattern: str, axes: str, out: str | None) -> str 
 
 def _constant(text: str) -> str | None:
     """``ij*0.5~ij``, ``1/i~i``: a number is a component of its own."""
-    match = SCALED.fullmatch(text)
-    if match is not None:
+    if (match := SCALED.fullmatch(text)) is not None:
         pattern, op, number, out = match.groups()
         program = scaled(pattern, op, number, out)
-        return _wrapped(program) + compared(op, program)
-    match = SCALING.fullmatch(text)
-    if match is not None:
+    elif (match := SCALING.fullmatch(text)) is not None:
         number, op, pattern, out = match.groups()
         program = scaled(pattern, op, number, out, first=True)
-        return _wrapped(program) + compared(op, program)
-    return None
+    else:
+        return None
+    return _wrapped(program) + compared(op, program)
 
 
 def scaled(pattern: str, op: str, number: str, out: str | None, first: bool = False) -> str:

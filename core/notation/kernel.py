@@ -23,7 +23,6 @@ from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operations, p
 from ilang.core.limits import check_expressions
 from ilang.core.notation.symbols import Symbols
 from ilang.core.ops import NAMED, OPS, PRIMITIVES, Level
-from ilang.core.record import replace
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import did_you_mean
 
@@ -72,7 +71,7 @@ def parse_kernel(source: Source, span: Span | None = None) -> syntax.ElementKern
     outputs = [reader.output(names)]
     while reader.take(";"):
         outputs.append(reader.output(names))
-    reader.end()
+    reader.finish("an operator, `;` or the end")
     return syntax.ElementKernel(order, tuple(inputs), tuple(outputs), whole.text(), whole)
 
 
@@ -80,14 +79,7 @@ def with_ranks(body: syntax.Tree, parameters: Sequence[syntax.NamedInput] | None
     """The body of a definition; of a kernel the inputs have the ranks that the head of the definition writes."""
     if not isinstance(body, syntax.ElementKernel) or len(parameters or ()) != len(body.inputs):
         return body
-    heads = [None if p.dims is None else len(p.dims) for p in parameters or ()]
-    return replace(
-        body,
-        inputs=tuple(
-            replace(each, rank=rank) if each.rank is None else each
-            for each, rank in zip(body.inputs, heads, strict=True)
-        ),
-    )
+    return body.ranked([None if p.dims is None else len(p.dims) for p in parameters or ()])
 
 
 def order_of(text: object, span: Span | None = None) -> syntax.KernelOrder:
@@ -163,12 +155,6 @@ def _check_inputs(inputs: Sequence[syntax.KernelInput]) -> None:
         names.add(each.name)
 
 
-def _unknown_input(name: str, names: Mapping[str, int], span: Span) -> NotationError:
-    """The error for a name that no input has."""
-    message = f"the kernel has no input `{name}`"
-    return NotationError("E0181", message, span, f"inputs are {', '.join(names)}")
-
-
 class _KernelReader(Symbols):
     """Symbols of a kernel, taken from the left."""
 
@@ -192,16 +178,6 @@ class _KernelReader(Symbols):
         }
         message = f"`{c}` is no part of an elementwise kernel"
         return NotationError("E0180", message, span, hints.get(c, EXAMPLE))
-
-    def demand(self, sign: str, wanted: str) -> None:
-        """Take a sign that has to stand here."""
-        if not self.take(sign):
-            raise self.unexpected(wanted)
-
-    def end(self) -> None:
-        """Nothing may follow."""
-        if self.peek()[0] != "end":
-            raise self.unexpected("an operator, `;` or the end")
 
     def word(self, wanted: str) -> tuple[str, Span]:
         """Take a word."""
@@ -241,7 +217,7 @@ class _KernelReader(Symbols):
         self.steps = []
         before = self.expressions
         scalar = self._sum(names)
-        if self.expressions == before:
+        if self.expressions == before:  # an output without a primitive is an expression, too
             self._count()
         span = self.symbols[start].span.to(self.before())
         return syntax.KernelOutput((*self.steps, scalar), acc, rank, span.text(), span)
@@ -314,7 +290,8 @@ class _KernelReader(Symbols):
     def _named(self, name: str, span: Span, names: Mapping[str, int]) -> Scalar:
         if not self.take("("):
             if name not in names:
-                raise _unknown_input(name, names, span)
+                message = f"the kernel has no input `{name}`"
+                raise NotationError("E0181", message, span, f"inputs are {', '.join(names)}")
             return Operand(names[name])
         operands = [self._sum(names)]
         while self.take(","):

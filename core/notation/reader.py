@@ -6,6 +6,7 @@ The cursor never looks past ``end``, and can note the tokens taken (``trace``), 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from typing import NamedTuple
 
 from ilang.core.diagnostic import NotationError
@@ -14,11 +15,12 @@ from ilang.core.ops import SYMBOLS
 from ilang.core.source import Source, Span
 
 BLANKS = " \t\n\r\f"
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-DIGITS = "0123456789"
-WORD_START = LETTERS + LETTERS.upper() + "_"
-WORD = WORD_START + DIGITS
-KNOWN = frozenset(WORD + BLANKS + ".|&~()'\":,[]@" + "".join(SYMBOLS))
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
+DIGITS = frozenset("0123456789")
+WORD_START = LETTERS.union("ABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+WORD = WORD_START | DIGITS
+QUOTES = frozenset("'\"")
+KNOWN = WORD.union(BLANKS, ".|&~()'\":,[]@", "".join(SYMBOLS))
 """Every character that a program may hold."""
 SIGNS = frozenset(symbol[0] for symbol in SYMBOLS)
 """The characters with which an operator begins."""
@@ -149,40 +151,45 @@ class Reader:
         at = self.pos + ahead
         return self.text[at] if at < self.end else ""
 
-    def at(self, token: str) -> bool:
-        """Whether a token stands at the cursor."""
-        return self.text.startswith(token, self.pos, self.end)
+    def at(self, token: str | tuple[str, ...], start: int | None = None) -> bool:
+        """Whether a token, or one of several, stands at a position, by default at the cursor."""
+        return self.text.startswith(token, self.pos if start is None else start, self.end)
 
-    def matches(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """The match of a pattern at the cursor, if there is one."""
-        return pattern.match(self.text, self.pos, self.end)
+    def matches(self, pattern: re.Pattern[str], start: int | None = None) -> re.Match[str] | None:
+        """The match of a pattern at a position, by default at the cursor, if there is one."""
+        return pattern.match(self.text, self.pos if start is None else start, self.end)
 
     def skip(self) -> str:
         """Pass over blanks; give the character then at the cursor."""
         self.pos = self.past(BLANKS, self.pos)
         return self.text[self.pos] if self.pos < self.end else ""
 
-    def past(self, characters: str, start: int) -> int:
+    def past(self, characters: Container[str], start: int) -> int:
         """The first position from ``start`` on whose character is not one of ``characters``."""
         text, end = self.text, self.end
         while start < end and text[start] in characters:
             start += 1
         return start
 
+    def word(self) -> str:
+        """The word at the cursor; empty if there is none."""
+        return self.text[self.pos : self.past(WORD, self.pos)]
+
+    def take_name(self) -> Span | None:
+        """Take the name after the blanks at the cursor; None where no name stands there."""
+        return self.take(self.past(WORD, self.pos)) if self.skip() in WORD_START else None
+
     def operator(self, start: int) -> str:
         """The operator at a position, longest spelling first; empty if there is none."""
         if start < self.end and self.text[start] in SIGNS:
             for symbol in SYMBOLS:
-                if self.text.startswith(symbol, start, self.end):
+                if self.at(symbol, start):
                     return symbol
         return ""
 
     def combinator(self, start: int) -> str:
         """The combinator at a position; empty if there is none."""
-        for symbol in COMBINATORS:
-            if self.text.startswith(symbol, start, self.end):
-                return symbol
-        return ""
+        return next((symbol for symbol in COMBINATORS if self.at(symbol, start)), "")
 
     def take(self, end: int, left: bool = False, right: bool = False) -> Span:
         """The span up to ``end``, which the cursor moves to.
@@ -203,8 +210,8 @@ class Reader:
         """The token at the cursor: a word, an operator, or one character; empty at the end."""
         if self.pos >= self.end:
             return self.span(self.end, self.end)
-        stop = self.past(WORD, self.pos) if self.peek() in WORD else self.pos
-        return self.span(self.pos, max(stop, self.pos + (len(self.operator(self.pos)) or 1)))
+        length = len(self.word()) or len(self.operator(self.pos)) or 1
+        return self.span(self.pos, self.pos + length)
 
     def found(self) -> str:
         """The text at the cursor, in words."""
@@ -225,10 +232,10 @@ class Reader:
             return DEFINITION_HELP
         before = self.text[max(0, self.pos - 20) : self.pos].rstrip(BLANKS)
         for spelling, help_line in HINTS:
-            split = 0 < self.pos and self.text.startswith(spelling, self.pos - 1, self.end)
+            split = 0 < self.pos and self.at(spelling, self.pos - 1)
             if self.at(spelling) or (len(spelling) > 1 and (split or before.endswith(spelling))):
                 return help_line
-        if c and c in WORD_START and c.upper() == c:
+        if c in WORD_START and c.upper() == c:
             return f"axes are lower-case letters: `{self.here().text().lower()}`"
         return None
 
@@ -273,7 +280,19 @@ def is_head(text: str) -> bool:
     if bracket and not inputs.endswith(")"):
         return False
     name = name.rstrip(BLANKS)
-    return name != "" and name[0] in WORD_START and name.strip(WORD) == ""
+    return name[:1] in WORD_START and WORD.issuperset(name)
+
+
+def number_below(digits: str, limit: int) -> int | None:
+    """The number that digits write; None where it is not below a limit, however many digits there are."""
+    digits = digits.lstrip("0") or "0"
+    number = int(digits) if len(digits) <= len(str(limit)) else limit
+    return number if number < limit else None
+
+
+def brief_number(text: str) -> str:
+    """A number as a message shows it: one of very many digits is cut."""
+    return text if len(text) < 40 else text[:20] + "…"
 
 
 Token = tuple[int, int, bool, bool]

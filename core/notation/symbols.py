@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from ilang.core.diagnostic import NotationError
+from ilang.core.ir.rows import KINDS
 from ilang.core.source import Source, Span
+
+R = TypeVar("R")
 
 
 class Symbol(NamedTuple):
@@ -53,10 +57,31 @@ class Symbols(ABC):
             self.code, self.form.format(wanted=wanted, shown=shown), span, self.usual
         )
 
-    def finish(self) -> None:
-        """Nothing may follow."""
+    def finish(self, wanted: str = "") -> None:
+        """Nothing may follow; ``wanted`` is what might, in an error for something else."""
         if self.peek().kind != "end":
-            raise self.unexpected(self.text_end)
+            raise self.unexpected(wanted or self.text_end)
+
+    def demand(self, sign: str, wanted: str) -> None:
+        """Take a sign that has to stand here."""
+        if not self.take(sign):
+            raise self.unexpected(wanted)
+
+    def rows(self, read: Callable[[], R], code: str, help_line: str) -> tuple[R | None, ...]:
+        """The batch, input and output rows of a shape, divided by `|` and `->`; a row that is left out is None.
+
+        Raises:
+            NotationError: of the ``code``, where a divider stands a second time, or too late.
+        """
+        rows = {"output": read()}
+        while (divider := self.take("|", "->")) is not None:
+            kind = "batch" if divider.text == "|" else "input"
+            if kind in rows or (kind == "batch" and "input" in rows):
+                message = f"`{divider.text}` stands a second time, or too late, in one shape"
+                raise NotationError(code, message, divider.span, help_line)
+            rows[kind] = rows["output"]
+            rows["output"] = read()
+        return tuple(map(rows.get, KINDS))
 
     def find(self, count: int | None = None) -> None:
         """Find so many symbols, or all of them."""

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
-from ilang.core.infer.arrays import ArrayAxes
-from ilang.core.infer.inferred import Inferred
-from ilang.core.infer.operations import GraphConstraints
+from ilang.core.infer.inferred import Inferred, rows_so_far
 from ilang.core.infer.ranks import input_ranks
-from ilang.core.infer.rows_so_far import rows_so_far
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Terminal
 from ilang.core.passes.einx_to_graph import einx_to_graph
@@ -34,7 +31,7 @@ def einx_on_operands(
     Raises:
         ShapeError: E0520 (a rank rests on the shape of an input that waits for it), E0501 to E0520, E054.
     """
-    shapes = rows_so_far(GraphConstraints(around, ArrayAxes(around, None)))
+    shapes = rows_so_far(around)
     written = input_ranks(component, None)
     ranks: list[int | None] = []
     for value, rank in zip(operands, written, strict=True):

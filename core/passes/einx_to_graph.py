@@ -33,6 +33,7 @@ from ilang.core.ir.graph import (
     OpenKernel,
     View,
     operands,
+    renumbered,
     rewired,
 )
 from ilang.core.ir.operation import Operation, Sized, Terminal
@@ -190,21 +191,15 @@ class _Expansion:
             if self.graph.parts:
                 part = self.graph.parts[len(self.number) - 1]
                 self.parts += [part] * (len(self.nodes) - len(self.parts))
-        renumbered = [
-            replace(each, value=self.number[each.value]) for each in self.graph.annotations
-        ]
+        new = self.number.__getitem__
         return replace(
             self.graph,
             nodes=tuple(self.nodes),
-            outputs=tuple(self.number[value] for value in self.graph.outputs),
-            annotations=(*renumbered, *self.written),
+            outputs=tuple(map(new, self.graph.outputs)),
+            annotations=(*renumbered(self.graph.annotations, new), *self.written),
             constraints=(*self.graph.constraints, *self.sized),
-            called=tuple(
-                replace(each, value=self.number[each.value]) for each in self.graph.called
-            ),
-            defined=tuple(
-                replace(each, value=self.number[each.value]) for each in self.graph.defined
-            ),
+            called=renumbered(self.graph.called, new),
+            defined=renumbered(self.graph.defined, new),
             parts=tuple(self.parts),
         )
 
@@ -330,6 +325,7 @@ class _Expansion:
         return b.merged(b.copied(result, target), dims)
 
     def _rank(self, value: int) -> int | None:
+        """The rank of a value of the new graph; None where nothing that is there so far says it."""
         node = self.nodes[value]
         match node:
             case Input() | Terminal():

@@ -108,6 +108,8 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
 
 
 class _ShapedBuilder(Assignments):
+    """The nodes of a shaped program so far; a value of an open type is added when something asks for it in a type."""
+
     def __init__(self, solved: Solved, dtypes: Sequence[str | None], least: str) -> None:
         super().__init__(solved.size_of, solved.fixed, least)
         self.program = solved.graph
@@ -129,7 +131,7 @@ class _ShapedBuilder(Assignments):
             if value not in needed:
                 continue
             self.floats[value] = self._float_of(node)
-            if self._is_open(value, node):
+            if self._is_open(node):
                 self.open[value] = {}
                 self._demand({value: self.floats[value] or self.least} if value in alone else {})
             else:
@@ -241,7 +243,7 @@ class _ShapedBuilder(Assignments):
             case _:
                 assert_never(node)
 
-    def _is_open(self, value: int, node: graph.Node) -> bool:
+    def _is_open(self, node: graph.Node) -> bool:
         """Whether a value has the type of what it meets: its nodes are added where that is known, one in each type."""
         match node:
             case graph.View():
@@ -313,6 +315,7 @@ class _ShapedBuilder(Assignments):
         return met
 
     def _demand(self, wanted: Mapping[int, str]) -> None:
+        """Add open values in the types that are wanted of them, and before them what these read."""
         if not wanted:
             return
         todo, reached = list(wanted.items()), set[tuple[int, str]]()

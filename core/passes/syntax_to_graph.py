@@ -109,6 +109,8 @@ def syntax_to_graph(
 
 
 class _Wires:
+    """The open input slots of a component that is being wired, in order, and the values of its outputs."""
+
     __slots__ = ("inputs", "outputs")
 
     def __init__(self, inputs: Iterable[int], outputs: Iterable[int]) -> None:
@@ -136,6 +138,8 @@ _Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
 
 
 class _GraphBuilder:
+    """Nodes in the order in which they are wired; ``bound`` says which value each slot stands for."""
+
     def __init__(self, definitions: Mapping[str, syntax.Definition], deep: int = 0) -> None:
         self.definitions = definitions
         self.deep = deep
@@ -468,22 +472,19 @@ class _GraphBuilder:
             if isinstance(node, graph.Input):
                 raise InternalError("E9901", "an open slot is no node")
             nodes.append(graph.rewired(node, [number[value] for value in needs(item)]))
+        called = [each for _, each in sorted(self.called, key=lambda pair: pair[0])]
+
+        def new(value: int) -> int:
+            return number[self._resolve(value)]
+
         return graph.Graph(
             name,
             tuple(nodes),
             tuple(range(len(wires.inputs))),
-            tuple(number[self._resolve(value)] for value in wires.outputs),
-            tuple(
-                replace(annotation, value=number[self._resolve(annotation.value)])
-                for annotation in self.annotations
-            ),
-            called=tuple(
-                replace(each, value=number[self._resolve(each.value)])
-                for _, each in sorted(self.called, key=lambda pair: pair[0])
-            ),
-            defined=tuple(
-                replace(each, value=number[self._resolve(each.value)]) for each in self.defined
-            ),
+            tuple(map(new, wires.outputs)),
+            graph.renumbered(self.annotations, new),
+            called=graph.renumbered(called, new),
+            defined=graph.renumbered(self.defined, new),
             parts=tuple(self.parts.get(item, "") for item in number) if self.parts else (),
         )
 

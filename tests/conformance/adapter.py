@@ -293,11 +293,11 @@ def _solved(notation: dict[str, Any]) -> dict[str, Any]:
 
     def dim(d: Any) -> Dim:
         if isinstance(d, int):
-            return Known(d, False, None, Origin("an axis", None))
+            return Known(d, Origin("an axis", None))
         if isinstance(d, str):
             return Var(dims[d])
         if "d" in d:
-            return Known(d["d"], False, d.get("basis"), Origin("an axis", None))
+            return Known(d["d"], Origin("an axis", None), label=d.get("basis"))
         if "concat" in d:
             return weighted([(1, dim(part)) for part in d["concat"]], 0, at)
         w = d["affine"]

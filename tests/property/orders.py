@@ -61,10 +61,10 @@ class Drawing:
     def known(self) -> Known:
         kind = self.rng.random()
         if kind < 0.3:
-            return Known(1, kind < 0.15, None, Origin("an axis of 1", None))
+            return Known(1, Origin("an axis of 1", None), stretch=kind < 0.15)
         unit = self.rng.choice((None, None, "a", "b")) if self.units else None
         number = self.rng.choice((2, 3))
-        return Known(number, False, unit, Origin(f"an axis of {number}", None))
+        return Known(number, Origin(f"an axis of {number}", None), label=unit)
 
     def dim(self) -> Dim:
         return Var(self.rng.randrange(self.dims)) if self.rng.random() < 0.5 else self.known()
@@ -92,7 +92,7 @@ class Drawing:
             terms = [(self.rng.choice((1, 1, 2)), self.dim()), (1, self.dim())]
             return DimEqual(self.dim(), weighted(terms, self.rng.choice((0, 0, -1)), AT), AT)
         if kind == 9:
-            total = Known(self.rng.choice((1, 2, 3, 4, 6)), False, None, AT)
+            total = Known(self.rng.choice((1, 2, 3, 4, 6)), AT)
             return Product((self.row(),), (closed((total,)),), AT)
         if kind == 10:
             parts = tuple(self.dim() for _ in range(self.rng.choice((2, 2, 3))))

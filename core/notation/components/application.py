@@ -21,7 +21,7 @@ from ilang.core.notation.components.combinator import (
 from ilang.core.notation.components.values import BodyNames
 from ilang.core.notation.index.lookahead import CALLED, applied, begins_application, matches_form
 from ilang.core.notation.lines import marks, statements
-from ilang.core.notation.reader import BLANKS, DIGITS, WORD, WORD_START, Reader, unclosed
+from ilang.core.notation.reader import BLANKS, DIGITS, WORD_START, Reader, unclosed
 from ilang.core.source import Span
 
 NAMES = re.compile(r"[A-Za-z_]\w*")
@@ -179,12 +179,12 @@ def _leaf(reader: Reader, scope: BodyNames, inside: bool) -> syntax.Argument:
         help_line = f"apply it: `{applied(text)}`" if len(text) < 40 else ARGUMENT_HELP
         raise NotationError("E0130", message, shown, help_line)
     digit = reader.peek(1) if c == "-" else c
-    if digit and digit in DIGITS:
+    if digit in DIGITS:
         number = read_number(reader)
         assert isinstance(number, syntax.Number)  # whatever else begins so is refused there
         return number
-    if c and c in WORD_START:
-        span = reader.take(reader.past(WORD, reader.pos))
+    span = reader.take_name()
+    if span is not None:
         return scope.read(span.text(), span)
     wanted = "an argument" if inside else "an output"
     raise _unexpected(reader, "E0130", wanted, ARGUMENT_HELP)
@@ -217,10 +217,10 @@ def _no_comma(reader: Reader, bracket: Span) -> NotationError:
 
 def _no_application(reader: Reader) -> NotationError:
     c = reader.peek()
-    if c and c in WORD_START and not matches_form(reader):
+    if c in WORD_START and not matches_form(reader):
         help_line = "apply a component to it, `f(x)`, or write the value itself where it is read"
     elif c and matches_form(reader):
-        called = CALLED.match(reader.text, reader.pos, reader.end)
+        called = reader.matches(CALLED)
         help_line = f"apply it: `name = {applied(called[0] if called else '+ij~i')}`"
     else:
         help_line = STATEMENT_HELP
@@ -258,7 +258,7 @@ def _targets(
         if part.peek() == ",":
             part.take(part.pos + 1, right=True)
             part.skip()
-        span = part.take(part.past(WORD, part.pos))
+        span = part.take(part.pos + len(part.word()))
         name = span.text()
         targets.append(syntax.Value(name, span))
         part.skip()

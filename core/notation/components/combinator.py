@@ -30,10 +30,12 @@ from ilang.core.notation.reader import (
     DIGITS,
     LATER,
     QUOTED,
+    QUOTES,
     TYPES,
     WORD,
     WORD_START,
     Reader,
+    brief_number,
     is_head,
     no_program,
     unclosed,
@@ -45,7 +47,6 @@ DEEPEST = 200
 
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3, "~": 4, "(": 0}
 NUMBER = re.compile(r"-?[0-9]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
-QUOTES = "'\""
 KERNEL_HELP = 'a kernel is quoted: `elementwise("f: x[i,j], y[j] -> x * y")`'
 EINX_HELP = 'an operation is called on quoted axes: `einx.sum("a [b]")`'
 EINSUM_HELP = 'a specification is quoted: `einsum("ij;jk=>ik")`'
@@ -172,11 +173,11 @@ class _Program:
         """One component."""
         reader = self.reader
         c = reader.peek()
-        if c and c in WORD_START:
+        if c in WORD_START:
             return self.word()
-        if (c and c in DIGITS) or (c == "-" and reader.peek(1) and reader.peek(1) in DIGITS):
+        if c in DIGITS or (c == "-" and reader.peek(1) in DIGITS):
             return self.number()
-        if c and c in QUOTES:
+        if c in QUOTES:
             stop = _closing_quote(reader, reader.pos)
             message = "a quoted program needs `i(` before it"
             text = reader.text[reader.pos : stop + 1]
@@ -218,29 +219,22 @@ class _Program:
         """A component that begins with a letter: a quotation, an expression or a name."""
         reader = self.reader
         start = reader.pos
-        stop = reader.past(WORD, start)
-        word = reader.text[start:stop]
+        word = reader.word()
+        stop = start + len(word)
         after = reader.past(BLANKS, stop)
-        wired = reader.text.startswith((">>", "<<"), after, reader.end)
+        wired = reader.at((">>", "<<"), after)
         known = word in TYPES or word in self.names
         if wired and known:
-            return _named(word, reader.take(stop))
+            return named_component(word, reader.take(stop))
         follows = reader.text[after] if after < reader.end else ""
         grouped = follows == "(" and is_affine(reader, after)
-        if word == "i" and follows == "(" and not is_index(reader, after):
-            return self.quotation(after)
-        if word == "einsum" and follows == "(" and not grouped:
-            return self.specification(after)
-        if word == "elementwise" and follows == "(" and not grouped:
-            return self.kernel(after)
-        if word == "einx" and follows == ".":
-            from ilang.core.notation.einx.call import read_call
-
-            return read_call(reader, self.names, read_component)
+        quotes = follows == "(" and not (is_index(reader, after) if word == "i" else grouped)
+        if word in QUOTED and (follows == "." if word == "einx" else quotes):
+            return read_quoted(reader, self.names)
         if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
-            return _named(word, reader.take(stop))
+            return named_component(word, reader.take(stop))
         operated = follows == "~" or (bool(reader.operator(after)) and not wired)
         if word in LATER and not operated:
             raise no_component_word(word, reader.here())
@@ -264,7 +258,7 @@ class _Program:
             return read_expression(reader)
         except MeaningError as error:
             after = reader.past(BLANKS, reader.past(WORD, start))
-            wired = reader.text.startswith((">>", "<<"), after, reader.end)
+            wired = reader.at((">>", "<<"), after)
             if (
                 error.code == "E0202"
                 and wired
@@ -327,7 +321,7 @@ class _Program:
 
         reader = self.reader
         start = reader.pos
-        reader.take(reader.past(WORD, start))
+        reader.take_name()
         end = reader.text.find(")", bracket, reader.end)
         bare = reader.text[bracket + 1 : reader.end if end < 0 else end].strip()
         help_line = f'a specification is quoted: `einsum("{bare}")`' if bare[:1].isalpha() else None
@@ -348,7 +342,7 @@ class _Program:
         from ilang.core.notation.kernel import parse_kernel
 
         reader = self.reader
-        reader.take(reader.past(WORD, reader.pos))
+        reader.take_name()
         opened, close = self.quoted(bracket, "a quoted kernel", KERNEL_HELP)
         kernel = parse_kernel(reader.source, reader.span(reader.pos, close))
         reader.take(close)
@@ -361,7 +355,7 @@ class _Program:
         reader.pos = bracket
         opened = reader.take(bracket + 1)
         c = reader.skip()
-        if not c or c not in QUOTES:
+        if c not in QUOTES:
             raise reader.unexpected("E0112", wanted, help_line)
         close = _closing_quote(reader, reader.pos)
         reader.take(reader.pos + 1)
@@ -379,7 +373,8 @@ class _Program:
         reader.take(reader.pos + 1)
 
 
-def _named(word: str, span: Span) -> Tree:
+def named_component(word: str, span: Span) -> Tree:
+    """The component that a word is: ``I``, a conversion to a type, or a definition."""
     if word == "I":
         return Identity(span)
     return Conversion(word, span) if word in TYPES else Name(word, span)
@@ -410,19 +405,29 @@ def _closing_quote(reader: Reader, start: int) -> int:
 
 def read_quoted(reader: Reader, names: Container[str]) -> Tree:
     """``i("...")``, ``einsum("...")``, ``elementwise("...")`` or ``einx.sum("...")`` at the cursor."""
-    stop = reader.past(WORD, reader.pos)
-    if reader.text[reader.pos : stop] == "einx":
-        from ilang.core.notation.einx.call import read_call
+    word = reader.word()
+    program, after = _Program(reader, names), reader.past(BLANKS, reader.pos + len(word))
+    match word:
+        case "einx":
+            from ilang.core.notation.einx.call import read_call
 
-        return read_call(reader, names, read_component)
-    program, after = _Program(reader, names), reader.past(BLANKS, stop)
-    match reader.text[reader.pos : stop]:
+            return read_call(reader, names, read_component)
         case "i":
             return program.quotation(after)
         case "elementwise":
             return program.kernel(after)
         case _:
             return program.specification(after)
+
+
+def read_parenthesis(reader: Reader, definitions: Container[str]) -> Tree:
+    """The program in the parentheses at the cursor, which are closed."""
+    stop = past_bracket(reader, reader.pos)
+    reader.take(reader.pos + 1)
+    tree = read_program(reader.part(reader.pos, stop - 1, "parenthesis"), definitions)
+    reader.pos = stop - 1
+    reader.take(stop)
+    return tree
 
 
 def read_component(
@@ -436,20 +441,13 @@ def read_component(
         unknown: the error for another word.
     """
     if reader.peek() == "(":
-        stop = past_bracket(reader, reader.pos)
-        reader.take(reader.pos + 1)
-        inner = reader.part(reader.pos, stop - 1, "parenthesis")
-        tree = read_program(inner, definitions)
-        reader.pos = stop - 1
-        reader.take(stop)
-        return tree
-    stop = reader.past(WORD, reader.pos)
-    word = reader.text[reader.pos : stop]
+        return read_parenthesis(reader, definitions)
+    word = reader.word()
     if word in QUOTED:
         return read_quoted(reader, definitions)
-    span = reader.take(stop)
+    span = reader.take(reader.pos + len(word))
     if word in definitions or word in TYPES or word == "I":
-        return _named(word, span)
+        return named_component(word, span)
     if word in LATER:
         raise no_component_word(word, span)
     raise unknown(word, span)
@@ -458,7 +456,7 @@ def read_component(
 def read_number(reader: Reader) -> Tree:
     """A decimal constant: ``2``, ``-1``, ``0.125``, ``1e-5``."""
     start = reader.pos
-    match = NUMBER.match(reader.text, start, reader.end)
+    match = reader.matches(NUMBER, start)
     assert match is not None
     text, stop = match.group(), match.end()
     tail = reader.text[stop : stop + 1] if stop < reader.end else ""
@@ -467,10 +465,10 @@ def read_number(reader: Reader) -> Tree:
         span = reader.span(start, stop + len(tail))
         help_line = "a decimal number is written like 2, 0.5 or 1e-5"
         raise NotationError("E0116", message, span, help_line)
-    if tail and tail in WORD_START + "(":
+    if tail in WORD_START | {"("}:
         return read_expression(reader)  # which says what is missing
     if abs(float(text)) == INFINITY:
-        message = f"the number {text if len(text) < 40 else text[:20] + '…'} is too large"
+        message = f"the number {brief_number(text)} is too large"
         help_line = "numbers are below 1.8e308, and those of type f32 below 3.4e38"
         raise NotationError("E0116", message, reader.span(start, stop), help_line)
     return Number(text, reader.take(stop))

@@ -8,7 +8,7 @@ from typing import TypeVar
 from ilang.core.diagnostic import ModuleError
 from ilang.core.ir.syntax import NamedInput
 from ilang.core.notation.naming import refuse_again, refuse_reserved, refuse_type
-from ilang.core.notation.reader import DIGITS, TYPES, WORD, WORD_START, Reader
+from ilang.core.notation.reader import DIGITS, TYPES, WORD, Reader, brief_number, number_below
 from ilang.core.source import Span
 
 LARGEST_EXTENT = 2**63 - 1
@@ -42,10 +42,10 @@ def _bad_list(reader: Reader, wanted: str) -> ModuleError:
 
 
 def _word(reader: Reader, wanted: str) -> Span:
-    c = reader.skip()
-    if not c or c not in WORD_START:
+    name = reader.take_name()
+    if name is None:
         raise _bad_list(reader, wanted)
-    return reader.take(reader.past(WORD, reader.pos))
+    return name
 
 
 def _parameter(reader: Reader, names: dict[str, Span]) -> NamedInput:
@@ -68,8 +68,7 @@ def _parameter(reader: Reader, names: dict[str, Span]) -> NamedInput:
 
 
 def _dim(reader: Reader) -> str | int:
-    c = reader.skip()
-    if c and c in DIGITS:
+    if reader.skip() in DIGITS:
         return _extent(reader)
     return _dimension(_word(reader, "the name or the size of a dimension"))
 
@@ -89,14 +88,14 @@ def _dimension(span: Span) -> str:
 def _extent(reader: Reader) -> int:
     start = reader.pos
     stop = reader.past(DIGITS, start)
-    if stop < reader.end and reader.text[stop] in WORD + ".":
+    if stop < reader.end and reader.text[stop] in WORD | {"."}:
         reader.pos = stop
         raise _bad_list(reader, "`,` or `]`")
-    digits = reader.text[start:stop].lstrip("0") or "0"
-    if len(digits) > 19 or int(digits) > LARGEST_EXTENT:
-        shown = digits if len(digits) < 40 else digits[:20] + "…"
-        message = f"the extent {shown} is more than {LARGEST_EXTENT}"
+    digits = reader.text[start:stop]
+    number = number_below(digits, LARGEST_EXTENT + 1)
+    if number is None:
+        message = f"the extent {brief_number(digits.lstrip('0'))} is more than {LARGEST_EXTENT}"
         help_line = "a name leaves the extent open: `x[n]`"
         raise ModuleError("E0411", message, reader.span(start, stop), help_line)
     reader.take(stop)
-    return int(digits)
+    return number

@@ -34,8 +34,7 @@ def _with_inputs(arguments: Sequence[Argument], known: Mapping[str, Wires]) -> l
     """The errors for definitions with inputs that stand where values belong."""
     refused = []
     for argument in arguments:
-        wires = known.get(argument.name) if isinstance(argument, Name) else None
-        if wires is not None and wires.inputs and isinstance(argument, Name):
+        if isinstance(argument, Name) and (wires := known.get(argument.name)) and wires.inputs:
             name, takes = argument.name, counted(wires.inputs, "input")
             message = f"`{name}` is a component of {takes}, and a value belongs here"
             listed = ", ".join(["x", "y", "z"][: wires.inputs]) if wires.inputs < 4 else "..."

@@ -31,7 +31,7 @@ class _Anything:
 
 def print_tree(tree: syntax.Tree, names: Container[str] | None = None) -> str:
     """The text of a program; ``names`` are those defined where it will be read, by default those it uses."""
-    known = _used(tree) if names is None else names
+    known = {node.name for node in syntax.names_in(tree)} if names is None else names
     pieces: list[str] = []
     closed: set[int] = set()
     todo: list[syntax.Tree | str] = [tree]
@@ -72,10 +72,6 @@ def print_anywhere(tree: syntax.Tree) -> str:
     return print_tree(tree, _Anything())
 
 
-def _used(tree: syntax.Tree) -> frozenset[str]:
-    return frozenset(node.name for node in syntax.names_in(tree))
-
-
 def _grouped(tree: syntax.Tree, binding: int) -> list[syntax.Tree | str]:
     """A subtree, in parentheses unless it binds at least as tightly as asked."""
     if isinstance(tree, syntax.Combine):
@@ -92,12 +88,15 @@ def _grouped(tree: syntax.Tree, binding: int) -> list[syntax.Tree | str]:
 
 def _applied(component: syntax.Tree) -> list[syntax.Tree | str]:
     """A component before its arguments: in parentheses unless it is a word, or a specification without a schedule."""
-    word = isinstance(component, syntax.Name | syntax.Conversion | syntax.Identity)
-    bare = word or isinstance(component, syntax.ElementKernel)
-    bare = bare or (
-        isinstance(component, syntax.Einsum | syntax.Einx) and component.schedule is None
-    )
+    bare = isinstance(component, syntax.Name) or is_called_bare(component)
     return [component] if bare else ["(", component, ")"]
+
+
+def is_called_bare(component: syntax.Tree) -> bool:
+    """Whether a component, not the name of one, needs no parentheses before its arguments."""
+    if isinstance(component, syntax.Einsum | syntax.Einx):
+        return component.schedule is None
+    return isinstance(component, syntax.Conversion | syntax.Identity | syntax.ElementKernel)
 
 
 def _listed(arguments: Sequence[syntax.Tree]) -> list[syntax.Tree | str]:
@@ -262,7 +261,7 @@ def print_schedule(schedule: syntax.Schedule) -> str:
 def _atom(atom: syntax.LoopPart | syntax.Site | syntax.Start) -> str:
     match atom:
         case syntax.LoopPart():
-            return atom.axis + "'" * atom.part
+            return atom.text()
         case syntax.Site():
             return str(atom.operand)
         case syntax.Start():

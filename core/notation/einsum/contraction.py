@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ilang.core.calculus.contraction import Path, contraction_steps, path_of, removed
-from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import Axis, AxisLabel, Fixed, ShapeSpec, Spec, SpecRow, output_shape
 from ilang.core.ir.syntax import Schedule
 from ilang.core.notation.einsum.subscripts import VARIABLE, letters, output_row
 from ilang.core.source import Span
@@ -87,9 +87,7 @@ def _between(operands: Sequence[ShapeSpec], needed: Counter[str], span: Span) ->
         for axis in shape.axes():
             if isinstance(axis, AxisLabel) and 0 < needed[axis.name]:
                 axes.setdefault(axis.name, axis)
-    empty = SpecRow((), None, ())
-    row = SpecRow((), VARIABLE if dots else None, tuple(axes.values()))
-    return ShapeSpec((empty, empty, row), span)
+    return output_shape(SpecRow((), VARIABLE if dots else None, tuple(axes.values())), span)
 
 
 def _step(spec: Spec, operands: tuple[ShapeSpec, ...], result: ShapeSpec) -> Spec:

@@ -30,6 +30,7 @@ from ilang.core.ir.spec import (
     names_of,
 )
 from ilang.core.notation.einsum.subscripts import is_subscripts, parse_subscripts
+from ilang.core.notation.reader import number_below
 from ilang.core.notation.symbols import Symbols
 from ilang.core.source import Source, Span
 
@@ -95,8 +96,7 @@ def _read(source: Source, whole: Span) -> Spec:
     operands = [reader.shape()]
     while reader.take(";"):
         operands.append(reader.shape())
-    if not reader.take("=>"):
-        raise reader.unexpected("`;` or `=>`")
+    reader.demand("=>", "`;` or `=>`")
     result = reader.shape()
     reader.finish()
     spec = Spec(tuple(operands), result, reader.named, whole.text(), whole)
@@ -140,18 +140,9 @@ class _EinsumReader(Symbols):
     def shape(self) -> ShapeSpec:
         """Up to three rows."""
         start = self.peek()[2]
-        rows: dict[str, list[Axis | str]] = {"output": self._row()}
-        while (divider := self.take("|", "->")) is not None:
-            bar, span = divider.text == "|", divider.span
-            kind = "batch" if bar else "input"
-            if kind in rows or (bar and "input" in rows):
-                sign = "|" if bar else "->"
-                message = f"`{sign}` stands a second time, or too late, in one shape"
-                help_line = "a shape is batch|input->output, each at most once"
-                raise NotationError("E0142", message, span, help_line)
-            rows[kind] = rows["output"]
-            rows["output"] = self._row()
-        batch, inner, output = (self._split(rows.get(kind, []), kind) for kind in KINDS)
+        help_line = "a shape is batch|input->output, each at most once"
+        rows = zip(KINDS, self.rows(self._row, "E0142", help_line), strict=True)
+        batch, inner, output = (self._split(row or [], kind) for kind, row in rows)
         return ShapeSpec((batch, inner, output), start.to(self.before()))
 
     def _row(self) -> list[Axis | str]:
@@ -187,11 +178,12 @@ class _EinsumReader(Symbols):
     def _number(self) -> int:
         _, text, span = self.peek()
         self.at += 1
-        if len(text) > 10 or LARGEST <= int(text):
+        number = number_below(text, LARGEST)
+        if number is None:
             raise NotationError(
                 "E0144", f"the number {text} is too large", span, "it must be below 2^31"
             )
-        return int(text)
+        return number
 
     def _axis(self) -> Axis:
         kind, text, span = self.peek()
@@ -231,7 +223,7 @@ class _EinsumReader(Symbols):
         plus = self.take("+")
         if plus is None and (padded or valid):
             raise self.unexpected("`+` and the name of the window")
-        while plus or (kernel is None and not (padded or valid) and self._minus()):
+        while plus or (kernel is None and not (padded or valid) and self.take("-")):
             sign = 1 if plus else -1
             number = None
             if self.peek()[0] == "number":
@@ -257,9 +249,6 @@ class _EinsumReader(Symbols):
             ),
             stride is None,
         )
-
-    def _minus(self) -> bool:
-        return self.take("-") is not None
 
     @staticmethod
     def _joined(parts: list[str], span: Span) -> Joined:

@@ -17,7 +17,7 @@ import re
 from collections import Counter
 
 from ilang.core.diagnostic import NotationError
-from ilang.core.ir.spec import Axis, AxisLabel, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import Axis, AxisLabel, ShapeSpec, Spec, SpecRow, output_shape
 from ilang.core.source import Source, Span
 
 EXTENDED = re.compile(r"[|;*+^&<=0-9_]|\.\.\w+\.\.")
@@ -49,7 +49,7 @@ def parse_subscripts(source: Source, whole: Span) -> Spec:
         result = _term(Span(source, whole.end - len(right), whole.end))
         _check_result(result, operands)
         if not any(output_row(shape).variable for shape in operands):
-            result = _without_dots(result)
+            result = output_shape(SpecRow((), None, result.axes()), result.span)
     else:
         result = _implicit(operands, Span(source, whole.end, whole.end))
     return Spec(tuple(operands), result, False, whole.text(), whole, subscripts=True)
@@ -84,13 +84,9 @@ def _term(span: Span) -> ShapeSpec:
                 'as NumPy writes it: letters, `,` and `->`, for example `ij,jk->ik`; else `"ij; jk => ik"`',
             )
         at += 1
-    empty = SpecRow((), None, ())
-    row = (
-        SpecRow((), None, tuple(axes))
-        if place is None
-        else SpecRow(tuple(axes[:place]), VARIABLE, tuple(axes[place:]))
-    )
-    return ShapeSpec((empty, empty, row), span)
+    if place is None:
+        return output_shape(SpecRow((), None, tuple(axes)), span)
+    return output_shape(SpecRow(tuple(axes[:place]), VARIABLE, tuple(axes[place:])), span)
 
 
 def output_row(shape: ShapeSpec) -> SpecRow:
@@ -110,13 +106,7 @@ def _implicit(operands: list[ShapeSpec], span: Span) -> ShapeSpec:
         AxisLabel(letter, span) for letter in sorted(counts) if counts[letter] == 1
     )
     dots = any(output_row(shape).variable is not None for shape in operands)
-    empty = SpecRow((), None, ())
-    return ShapeSpec((empty, empty, SpecRow((), VARIABLE if dots else None, axes)), span)
-
-
-def _without_dots(shape: ShapeSpec) -> ShapeSpec:
-    empty = SpecRow((), None, ())
-    return ShapeSpec((empty, empty, SpecRow((), None, shape.axes())), shape.span)
+    return output_shape(SpecRow((), VARIABLE if dots else None, axes), span)
 
 
 def check_dots(spec: Spec) -> None:

@@ -31,7 +31,15 @@ from ilang.core.notation.index.lookahead import (
     past_pattern,
 )
 from ilang.core.notation.lines import past_bracket
-from ilang.core.notation.reader import BLANKS, DIGITS, WORD, WORD_START, Reader, unclosed
+from ilang.core.notation.reader import (
+    BLANKS,
+    DIGITS,
+    QUOTES,
+    WORD_START,
+    Reader,
+    number_below,
+    unclosed,
+)
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
 
@@ -39,7 +47,6 @@ DEEPEST = 20
 """Tuples inside each other, at most."""
 CALL_HELP = 'an operation is written `einx.mean("b (s [r])... c", r=4)`'
 OP_HELP = 'an operation stands in quotes, `op="sum"`, a program in parentheses, `op=(+i~.)`, or has a name'
-QUOTES = "'\""
 ComponentReader = Callable[[Reader, Container[str], Callable[[str, Span], Error]], Tree]
 """A reader of the component of an ``op``, over names that have a meaning; it has the error for another word."""
 TRUTH = {"True": 1, "False": 0}
@@ -59,7 +66,7 @@ def read_call(reader: Reader, names: Container[str], read_component: ComponentRe
         ModuleError: E0401.
     """
     start = reader.pos
-    reader.take(reader.past(WORD, start))
+    reader.take_name()
     name = _member(reader)
     opened = reader.skip() == "("
     bracket = reader.here()
@@ -102,16 +109,16 @@ def _member(reader: Reader) -> Span:
 
 
 def _name(reader: Reader, code: str, wanted: str) -> Span:
-    c = reader.skip()
-    if not c or c not in WORD_START:
+    name = reader.take_name()
+    if name is None:
         raise reader.unexpected(code, wanted, CALL_HELP)
-    return reader.take(reader.past(WORD, reader.pos))
+    return name
 
 
 def _quoted(reader: Reader, wanted: str = "the axes in quotes", help_line: str = CALL_HELP) -> Span:
     """Take a text in quotes; what stands between them."""
     mark = reader.skip()
-    if not mark or mark not in QUOTES:
+    if mark not in QUOTES:
         raise reader.unexpected("E0112", wanted, help_line)
     close = reader.text.find(mark, reader.pos + 1, reader.end)
     if close < 0:
@@ -125,28 +132,27 @@ def _quoted(reader: Reader, wanted: str = "the axes in quotes", help_line: str =
 
 def _is_op(reader: Reader) -> bool:
     """Whether ``op =`` stands at the cursor."""
-    stop = reader.past(WORD, reader.pos)
-    after = reader.past(BLANKS, stop)
-    return reader.text[reader.pos : stop] == "op" and reader.text.startswith("=", after, reader.end)
+    word = reader.word()
+    return word == "op" and reader.at("=", reader.past(BLANKS, reader.pos + len(word)))
 
 
 def _op(
     reader: Reader, name: Span, names: Container[str], read_component: ComponentReader
 ) -> tuple[Span, Tree | None]:
     """``op=...``: the name of the operation that is meant, and the component, if it is one."""
-    reader.take(reader.past(WORD, reader.pos))
+    reader.take_name()
     _expect(reader, "=", "`=` after op")
     c = reader.skip()
-    if c and c in QUOTES:
+    if c in QUOTES:
         return _named(_quoted(reader, "an operation", OP_HELP), name), None
     start = reader.pos
-    stop = reader.past(WORD, start)
+    stop = start + len(reader.word())
     if reader.text[start:stop] == "einx":
         after = past_member(reader, stop)
         if not reader.text.startswith("(", after, reader.end):
             reader.take(stop)
             return _named(_member(reader), name), None
-    if matches_form(reader) or not c or c not in WORD_START + "(":
+    if matches_form(reader) or c not in WORD_START | {"("}:
         raise _no_op(reader)
     if c == "(" and past_bracket(reader, start) < 0:
         raise unclosed(reader.span(start, start + 1), OP_HELP)
@@ -211,20 +217,19 @@ def _value(reader: Reader, depth: int) -> Sizes:
     c = reader.skip()
     if c == "(" and depth < DEEPEST:
         return _tuple(reader, depth)
-    stop = reader.past(WORD, reader.pos)
-    word = reader.text[reader.pos : stop]
+    word = reader.word()
     if word in TRUTH:
-        reader.take(stop)
+        reader.take(reader.pos + len(word))
         return TRUTH[word]
     begin = reader.pos + (c == "-")
     stop = reader.past(DIGITS, begin)
     if stop == begin:
         raise reader.unexpected("E0166", "a whole number, or several in parentheses", CALL_HELP)
-    digits = reader.text[begin:stop].lstrip("0") or "0"
+    number = number_below(reader.text[begin:stop], LARGEST)
     span = reader.take(stop)
-    if len(digits) > 20 or int(digits) >= LARGEST:
+    if number is None:
         raise NotationError("E0166", "this number is too large", span, "no array is as long")
-    return -int(digits) if c == "-" else int(digits)
+    return -number if c == "-" else number
 
 
 def _tuple(reader: Reader, depth: int) -> Sizes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
+from typing import NamedTuple
 
 from ilang.core.diagnostic import Label, MeaningError, NotationError, counted
 from ilang.core.einx_ops import EINX_OPS, EinxOp
@@ -28,6 +29,7 @@ from ilang.core.ir.einx import (
     UnnamedAxis,
     expression_text,
     inside,
+    item_text,
     named,
     places,
     rebuilt,
@@ -42,6 +44,47 @@ COORDINATES = "coordinates"
 """The axis of the coordinates that argmax gives, where no output is written; one of this name is another."""
 
 Expressions = tuple[Expression, ...]
+Sides = tuple[Expressions, Expressions]
+"""The expressions of the inputs of an operation, and those of its outputs."""
+
+
+class _Operation(NamedTuple):
+    """An operation as it is written: its expressions before `->`, those after it, if there are any, and its text."""
+
+    op: EinxOp
+    inputs: Expressions
+    outputs: Expressions | None
+    span: Span
+
+    def output(self) -> Expression | None:
+        """The one expression after `->`, if any is written. Raises MeaningError E0221."""
+        if self.outputs is None:
+            return None
+        if len(self.outputs) != 1:
+            count = counted(len(self.outputs), "expression")
+            message = f"{self.op.name} gives one tensor, and the operation has {count} after `->`"
+            raise MeaningError("E0221", message, self.span, "write one expression after `->`")
+        return self.outputs[0]
+
+    def miscounted(self, takes: str, help_line: str) -> MeaningError:
+        """The error for another number of inputs."""
+        count, verb = (
+            counted(len(self.inputs), "expression"),
+            "is" if len(self.inputs) == 1 else "are",
+        )
+        message = f"{self.op.name} takes {takes}, and there {verb} {count} before `->`"
+        return MeaningError("E0221", message, self.span, help_line)
+
+    def no_output(self, reason: str, help_line: str, labels: Sequence[Label] = ()) -> MeaningError:
+        """The error for outputs that are not written and do not follow."""
+        return MeaningError("E0222", f"{self.op.name} needs {reason}", self.span, help_line, labels)
+
+    def refuse_marks(self, expressions: Expressions, side: str) -> None:
+        """Refuse brackets where the operation has none. Raises MeaningError E0226."""
+        for expression in expressions:
+            for leaf in marks(expression):
+                message = f"{self.op.name} has no brackets{side}, and {_leaf(leaf)} is in some"
+                raise MeaningError("E0226", message, leaf.span, "leave the brackets out")
 
 
 def complete(
@@ -68,13 +111,12 @@ def complete(
     if op.kind in ("dot", "elementwise") and len(inputs) == 1 and op.arity != 1:
         inputs, outputs = _second(op, inputs[0], outputs)
     _check_marks((*inputs, *(outputs or ())))
-    if op.arity is not None and len(inputs) != op.arity:
-        raise _miscounted(
-            op, counted(op.arity, "tensor"), inputs, written.span, "divide them by `,`"
-        )
     if outputs is None and any(p.name == "keepdims" and p.value for p in options):
         outputs = tuple(map(_with_units, inputs))
-    inputs, outputs = _COMPLETED[op.kind](op, inputs, outputs, written.span)
+    given = _Operation(op, inputs, outputs, written.span)
+    if op.arity is not None and len(inputs) != op.arity:
+        raise given.miscounted(counted(op.arity, "tensor"), "divide them by `,`")
+    inputs, outputs = _COMPLETED[op.kind](given)
     form = Form(
         name,
         " ".join(written.span.text().split()),
@@ -89,15 +131,6 @@ def complete(
     _check_options(op, form)
     check_parameters(form)
     return form
-
-
-def _miscounted(
-    op: EinxOp, takes: str, inputs: Expressions, span: Span, help_line: str
-) -> MeaningError:
-    counted_inputs = counted(len(inputs), "expression")
-    verb = "is" if len(inputs) == 1 else "are"
-    message = f"{op.name} takes {takes}, and there {verb} {counted_inputs} before `->`"
-    return MeaningError("E0221", message, span, help_line)
 
 
 def operation(name: str, at: Span) -> EinxOp:
@@ -159,6 +192,10 @@ def marks(expression: Expression) -> Iterator[Axis | UnnamedAxis]:
     return (place.leaf for place in places(expression) if place.marked)
 
 
+def _has_marks(expression: Expression) -> bool:
+    return any(True for _ in marks(expression))
+
+
 def _check_marks(expressions: Sequence[Expression]) -> None:
     """A name is in brackets everywhere, or nowhere."""
     seen: dict[str, tuple[bool, Axis]] = {}
@@ -184,9 +221,7 @@ def _second(
     op: EinxOp, first: Expression, outputs: Expressions | None
 ) -> tuple[Expressions, Expressions | None]:
     """The operands of an operation that writes one of two: what is in brackets is the other."""
-    if not any(True for _ in marks(first)) and not any(
-        True for output in outputs or () for _ in marks(output)
-    ):
+    if not any(map(_has_marks, (first, *(outputs or ())))):
         return (first,), outputs
     if op.kind == "elementwise":
         shown = tuple(_only_marked(item) for item in first.items)
@@ -219,9 +254,9 @@ def _only_marked(item: Item) -> tuple[Item, ...]:
     if isinstance(item, Bracket):
         return item.items
     inner = tuple(each for below in inside(item) for each in _only_marked(below))
-    return (
-        (replace(item, items=inner),) if inner and not isinstance(item, Axis | UnnamedAxis) else ()
-    )
+    if isinstance(item, Axis | UnnamedAxis) or not inner:
+        return ()
+    return (replace(item, items=inner),)
 
 
 def _unmarked(expression: Expression) -> Expression:
@@ -252,46 +287,25 @@ def _single(item: Item) -> str | None:
     return item.name if isinstance(item, Axis) else None
 
 
-def _one_output(op: EinxOp, outputs: Expressions | None, span: Span) -> Expression | None:
-    if outputs is None:
-        return None
-    if len(outputs) != 1:
-        message = f"{op.name} gives one tensor, and the operation has {counted(len(outputs), 'expression')} after `->`"
-        raise MeaningError("E0221", message, span, "write one expression after `->`")
-    return outputs[0]
-
-
-def _refuse_marks(op: EinxOp, expressions: Sequence[Expression], side: str) -> None:
-    for expression in expressions:
-        for leaf in marks(expression):
-            message = f"{op.name} has no brackets{side}, and {_leaf(leaf)} is in some"
-            raise MeaningError("E0226", message, leaf.span, "leave the brackets out")
-
-
 def _leaf(leaf: Axis | UnnamedAxis) -> str:
     return f"axis {leaf.name}" if isinstance(leaf, Axis) else f"the axis of size {leaf.size}"
 
 
-def _id(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    if outputs is None and len(inputs) > 1:
-        message = f"{op.name} of several tensors needs its outputs after `->`"
-        raise MeaningError("E0222", message, span, "write `->` and the outputs")
-    outputs = inputs if outputs is None else outputs
-    _refuse_marks(op, (*inputs, *outputs), "")
-    return inputs, outputs
+def _id(given: _Operation) -> Sides:
+    if given.outputs is None and len(given.inputs) > 1:
+        message = f"{given.op.name} of several tensors needs its outputs after `->`"
+        raise MeaningError("E0222", message, given.span, "write `->` and the outputs")
+    outputs = given.inputs if given.outputs is None else given.outputs
+    given.refuse_marks((*given.inputs, *outputs), "")
+    return given.inputs, outputs
 
 
-def _reduce(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    (given,) = inputs
-    output = _one_output(op, outputs, span)
+def _reduce(given: _Operation) -> Sides:
+    (whole,), output = given.inputs, given.output()
     if output is None:
-        return inputs, (_without_brackets(given),)
-    _refuse_marks(op, (output,), " in its output")
-    return (given if any(True for _ in marks(given)) else reduced(given, output),), (output,)
+        return given.inputs, (_without_brackets(whole),)
+    given.refuse_marks((output,), " in its output")
+    return (whole if _has_marks(whole) else reduced(whole, output),), (output,)
 
 
 def _with_units(given: Expression) -> Expression:
@@ -328,24 +342,21 @@ def reduced(given: Expression, output: Expression) -> Expression:
     return rebuilt(given, bracketed)
 
 
-def _dot(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    output = _one_output(op, outputs, span)
+def _dot(given: _Operation) -> Sides:
+    inputs, output = given.inputs, given.output()
     if output is None:
-        message = "dot needs its output after `->`: nothing else says which axes are summed"
-        raise MeaningError("E0222", message, span, "write `->` and the axes that are kept")
+        reason = "its output after `->`: nothing else says which axes are summed"
+        raise given.no_output(reason, "write `->` and the axes that are kept")
     if len(inputs) < 2:
-        raise _miscounted(
-            op, "2 tensors or more", inputs, span, "write `a [b], [b] c -> a c`, or `a [b->c]`"
-        )
-    _refuse_marks(op, (output,), " in its output")
-    if not any(True for given in inputs for _ in marks(given)):
+        help_line = "write `a [b], [b] c -> a c`, or `a [b->c]`"
+        raise given.miscounted("2 tensors or more", help_line)
+    given.refuse_marks((output,), " in its output")
+    if not any(map(_has_marks, inputs)):
         kept = set(named(output))
-        inputs = tuple(_marked(given, set(named(given)) - kept) for given in inputs)
-    for given in inputs:
+        inputs = tuple(_marked(each, set(named(each)) - kept) for each in inputs)
+    for each in inputs:
         seen: dict[str, Axis] = {}
-        for leaf in marks(given):
+        for leaf in marks(each):
             if isinstance(leaf, Axis) and seen.setdefault(leaf.name, leaf) is not leaf:
                 labels = [Label(seen[leaf.name].span, "and here")]
                 message = f"axis {leaf.name} is in brackets twice in one tensor"
@@ -354,20 +365,18 @@ def _dot(
     return inputs, (output,)
 
 
-def _elementwise(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    _refuse_marks(op, (*inputs, *(outputs or ())), "")
-    output = _one_output(op, outputs, span)
+def _elementwise(given: _Operation) -> Sides:
+    inputs = given.inputs
+    given.refuse_marks((*inputs, *(given.outputs or ())), "")
+    output = given.output()
     if output is None:
-        every = {name for given in inputs for name in named(given)}
-        whole = {_without_ones(given): given for given in inputs if set(named(given)) == every}
+        every = {name for each in inputs for name in named(each)}
+        whole = {_without_ones(each): each for each in inputs if set(named(each)) == every}
         if len(whole) != 1:
             how = "no operand has all axes" if not whole else "several operands have all axes"
-            message = f"{op.name} needs its output after `->`: {how}"
-            labels = [Label(given.span, "") for given in inputs]
             help_line = f"write `-> {' '.join(sorted(every - {HIDDEN}))}`, in the order you want"
-            raise MeaningError("E0222", message, span, help_line, labels)
+            labels = [Label(each.span, "") for each in inputs]
+            raise given.no_output(f"its output after `->`: {how}", help_line, labels)
         (output,) = whole.values()
     return inputs, (output,)
 
@@ -379,50 +388,35 @@ def _without_ones(expression: Expression) -> str:
     return expression_text(rebuilt(expression, bare))
 
 
-def _preserve(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    output = _one_output(op, outputs, span)
-    output = inputs[0] if output is None else output
-    _check_kept(op, inputs[0], output)
-    return inputs, (output,)
-
-
-def _check_kept(op: EinxOp, given: Expression, output: Expression) -> None:
-    """The axes in brackets are the same on both sides."""
-    input_words, give = ([_word(leaf) for leaf in marks(each)] for each in (given, output))
-    if sorted(input_words) == sorted(give):
-        return
-    message = f"{op.name} gives the axes that it takes, and `[{' '.join(input_words)}]` is not `[{' '.join(give)}]`"
-    labels = [Label(given.span, ""), Label(output.span, "")]
+def _preserve(given: _Operation) -> Sides:
+    """The output has the axes in brackets that the first input has. Raises MeaningError E0226."""
+    first = given.inputs[0]
+    output = given.output() or first
+    before, after = (list(map(item_text, marks(each))) for each in (first, output))
+    if sorted(before) == sorted(after):
+        return given.inputs, (output,)
+    message = f"{given.op.name} gives the axes that it takes, and `[{' '.join(before)}]` is not `[{' '.join(after)}]`"
+    labels = [Label(first.span, ""), Label(output.span, "")]
     help_line = "the same axes are in brackets on both sides; without an output they are"
     raise MeaningError("E0226", message, output.span, help_line, labels)
 
 
-def _word(leaf: Axis | UnnamedAxis) -> str:
-    return leaf.name if isinstance(leaf, Axis) else str(leaf.size)
-
-
-def _argument(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    (given,) = inputs
-    output = _one_output(op, outputs, span)
+def _argument(given: _Operation) -> Sides:
+    (whole,), output = given.inputs, given.output()
     if output is not None:
-        return inputs, (output,)
-    brackets = list(_brackets(given, False))
+        return given.inputs, (output,)
+    brackets = list(_brackets(whole, False))
     if len(brackets) != 1 or brackets[0][1]:
-        message = f"{op.name} needs its output after `->`: its input has {counted(len(brackets), 'bracket')}"
+        how = f"its input has {counted(len(brackets), 'bracket')}"
         if len(brackets) == 1:
-            message = f"{op.name} needs its output after `->`: the bracket of its input is repeated"
+            how = "the bracket of its input is repeated"
+        kept = expression_text(_without_brackets(whole))
         labels = [Label(item.span, "") for item, _ in brackets]
-        help_line = (
-            f"write where the coordinates are: `-> {expression_text(_without_brackets(given))} [n]`"
-        )
-        raise MeaningError("E0222", message, span, help_line, labels)
+        help_line = f"write where the coordinates are: `-> {kept} [n]`"
+        raise given.no_output(f"its output after `->`: {how}", help_line, labels)
     bracket = brackets[0][0]
     axis = Bracket((Axis(COORDINATES, bracket.span),), bracket.span)
-    return inputs, (rebuilt(given, lambda item: (axis,) if item is bracket else None),)
+    return given.inputs, (rebuilt(whole, lambda item: (axis,) if item is bracket else None),)
 
 
 def _brackets(item: Item | Expression, repeated: bool) -> Iterator[tuple[Bracket, bool]]:
@@ -434,50 +428,34 @@ def _brackets(item: Item | Expression, repeated: bool) -> Iterator[tuple[Bracket
             yield from _brackets(below, repeated or isinstance(below, Repetition))
 
 
-def _get(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    output = _one_output(op, outputs, span)
+def _get(given: _Operation) -> Sides:
+    output = given.output()
     if output is None:
-        message = f"{op.name} needs its output after `->`"
-        raise MeaningError("E0222", message, span, "write `->` and its axes")
-    if len(inputs) < 2:
-        raise _miscounted(
-            op, "a tensor and its coordinates", inputs, span, "write `[h w] c, p [2] -> p c`"
-        )
-    _refuse_marks(op, (output,), " in its output")
-    return inputs, (output,)
+        raise given.no_output("its output after `->`", "write `->` and its axes")
+    if len(given.inputs) < 2:
+        takes = "a tensor and its coordinates"
+        raise given.miscounted(takes, "write `[h w] c, p [2] -> p c`")
+    given.refuse_marks((output,), " in its output")
+    return given.inputs, (output,)
 
 
-def _set(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    if len(inputs) < 3:
-        raise _miscounted(
-            op,
-            "a tensor, its coordinates and updates",
-            inputs,
-            span,
-            "write `[h w], p [2], p -> [h w]`",
-        )
-    output = _one_output(op, outputs, span)
-    output = inputs[0] if output is None else output
-    _refuse_marks(op, (inputs[-1],), " in its updates")
-    _check_kept(op, inputs[0], output)
-    return inputs, (output,)
+def _set(given: _Operation) -> Sides:
+    if len(given.inputs) < 3:
+        takes = "a tensor, its coordinates and updates"
+        raise given.miscounted(takes, "write `[h w], p [2], p -> [h w]`")
+    given.output()  # there is one at most
+    given.refuse_marks((given.inputs[-1],), " in its updates")
+    return _preserve(given)
 
 
-def _map(
-    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
-) -> tuple[Expressions, Expressions]:
-    if outputs is not None:
-        return inputs, outputs
-    if op.name == "elementwise":
-        return _elementwise(op, inputs, None, span)
-    if op.name == "reduce" and len(inputs) == 1:
-        return _reduce(op, inputs, None, span)
-    message = f"{op.name} needs its outputs after `->`"
-    raise MeaningError("E0222", message, span, "write `->` and the axes of each output")
+def _map(given: _Operation) -> Sides:
+    if given.outputs is not None:
+        return given.inputs, given.outputs
+    if given.op.name == "elementwise":
+        return _elementwise(given)
+    if given.op.name == "reduce" and len(given.inputs) == 1:
+        return _reduce(given)
+    raise given.no_output("its outputs after `->`", "write `->` and the axes of each output")
 
 
 _COMPLETED = {

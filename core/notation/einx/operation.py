@@ -22,6 +22,7 @@ from typing import TypeVar, cast
 from ilang.core import limits
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir import einx
+from ilang.core.notation.reader import number_below
 from ilang.core.notation.symbols import Symbol, Symbols
 from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
@@ -91,12 +92,12 @@ class _EinxReader(Symbols):
         for one, other in pairwise(self.symbols):
             _check_apart(one, other)
 
-    def finish(self) -> None:
-        """Nothing may follow."""
+    def finish(self, wanted: str = "") -> None:
+        """Nothing may follow, least of all what closes no bracket."""
         token = self.peek()
         if token.text and token.text in ")]":
             raise NotationError("E0162", f"this `{token.text}` was never opened", token.span, HELP)
-        super().finish()
+        super().finish(wanted)
 
     def strange(self, span: Span) -> NotationError:
         word, help_line = _word(span.source, span.start), HELP
@@ -171,12 +172,11 @@ class _EinxReader(Symbols):
         if token.kind == "word":
             return einx.Axis(token.text, token.span)
         if token.kind == "number":
-            digits = token.text.lstrip("0") or "0"
-            if len(digits) > 20 or int(digits) >= LARGEST:
-                raise NotationError(
-                    "E0160", "this size is too large", token.span, "no array is as long"
-                )
-            return einx.UnnamedAxis(int(digits), self.at - 1, token.span)
+            size = number_below(token.text, LARGEST)
+            if size is None:
+                message = "this size is too large"
+                raise NotationError("E0160", message, token.span, "no array is as long")
+            return einx.UnnamedAxis(size, self.at - 1, token.span)
         return self._group(token)
 
     def _group(self, opening: Symbol) -> einx.Item:

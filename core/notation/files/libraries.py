@@ -15,7 +15,7 @@ from ilang.core.diagnostic import Label, ModuleError
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.library import INNER, LIBRARIES, STD, text_of
 from ilang.core.notation.lines import logical_lines, without_comments
-from ilang.core.notation.reader import WORD, WORD_START, Reader
+from ilang.core.notation.reader import Reader
 from ilang.core.record import record
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import did_you_mean, nearest
@@ -56,13 +56,12 @@ def used_libraries(reader: Reader) -> list[str]:
     Raises:
         ModuleError: E0413 (there is none of this name), E0406 (something else stands there).
     """
-    reader.take(reader.past(WORD, reader.pos), right=True)
+    reader.take(reader.pos + len(reader.word()), right=True)
     names: list[str] = []
     while True:
-        c = reader.skip()
-        if not c or c not in WORD_START:
+        span = reader.take_name()
+        if span is None:
             raise _no_name(reader)
-        span = reader.take(reader.past(WORD, reader.pos))
         name = span.text()
         if name not in LIBRARIES:
             listed = did_you_mean(name, LIBRARIES, f"there are {', '.join(LIBRARIES)}", "`{}`")

@@ -23,7 +23,7 @@ from ilang.core.notation.lines import (
     without_comments,
 )
 from ilang.core.notation.naming import refuse_reserved
-from ilang.core.notation.reader import BLANKS, LATER, WORD, WORD_START, Reader, Token
+from ilang.core.notation.reader import BLANKS, LATER, WORD, Reader, Token
 from ilang.core.source import Source, Span
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def _heads(
     names: dict[str, Span] = {}
     for reader in readers:
         start = reader.pos
-        function = BEGINS_FUNCTION.match(reader.text, start, reader.end)
+        function = reader.matches(BEGINS_FUNCTION, start)
         start = start if function is None else function.end() - 1
         try:
             if function is None:
@@ -371,10 +371,9 @@ def _body(
 
 def _head(reader: Reader) -> Head:
     """``name(parameters) =``."""
-    c = reader.skip()
-    if not c or c not in WORD_START:
+    span = reader.take_name()
+    if span is None:
         raise _no_definition(reader)
-    span = reader.take(reader.past(WORD, reader.pos))
     name = span.text()
     follows = reader.skip()
     if follows not in ("(", "=") or reader.at("=="):
@@ -486,14 +485,10 @@ def only_export(module: syntax.Module) -> syntax.Definition:
 
 def no_component(module: syntax.Module, name: str | None = None) -> ModuleError:
     """The error for a file without a component of its own, or for a name that is none, where one is wanted."""
-    heads = {each.head.name: each.head for each in module.functions}
-    heads |= {each.head.name: each.head for each in module.routines}
+    heads = {each.head.name: each.head for each in module.functions_and_routines()}
     if name is not None:
-        kind = (
-            "tensor function"
-            if name in {each.head.name for each in module.functions}
-            else "routine"
-        )
+        is_function = any(name == each.head.name for each in module.functions)
+        kind = "tensor function" if is_function else "routine"
         message = f"`{name}` is a {kind}, and a component is wanted here"
         return ModuleError("E0441", message, heads[name].span, SESSION_HELP)
     first = min(heads.values(), key=lambda head: head.span.start)
@@ -508,9 +503,6 @@ def no_component(module: syntax.Module, name: str | None = None) -> ModuleError:
 
 def exports(module: syntax.Module) -> tuple[syntax.Definition, ...]:
     """The definitions that nothing else uses: what a build makes."""
-    used = {name.name for definition in module.definitions for name in uses_of(definition)}
-    for function in module.functions:
-        used |= {name.name for name in uses_of(function)}
-    for routine in module.routines:
-        used |= {name.name for name in uses_of(routine)}
+    every = (*module.definitions, *module.functions_and_routines())
+    used = {name.name for definition in every for name in uses_of(definition)}
     return tuple(d for d in module.definitions if d.name not in used)

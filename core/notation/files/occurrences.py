@@ -130,6 +130,7 @@ class _Occurrences:
             yield NamedPlace(name, self.functions[name][0], node.span, self.functions[name][1])
 
     def _function(self, definition: ast.Function | ast.Routine) -> Iterator[NamedPlace]:
+        """The name, what the definition binds, and what it uses; a name that is bound again has its first meaning."""
         head = definition.head
         yield _binds(*self.functions[head.name])
         bound: Bound = {}

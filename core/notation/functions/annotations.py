@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import AxisNote, RowNote, ShapeNote
 from ilang.core.ir.rows import KINDS
+from ilang.core.notation.reader import number_below
 from ilang.core.notation.symbols import Symbol, Symbols
 from ilang.core.source import Source, Span
 
@@ -55,20 +56,9 @@ class _Shape(Symbols):
 
     def read(self) -> ShapeNote:
         """Up to three rows."""
-        rows: dict[str, RowNote] = {}
-        row = self.row()
-        while self.peek()[1] in ("|", "->"):
-            _, text, span = self.peek()
-            kind = "batch" if text == "|" else "input"
-            if kind in rows or (kind == "batch" and "input" in rows):
-                message = f"`{text}` stands a second time, or too late, in one shape"
-                raise NotationError("E0195", message, span, HELP)
-            self.at += 1
-            rows[kind] = row
-            row = self.row()
+        rows = self.rows(self.row, "E0195", HELP)
         self.finish()
-        rows["output"] = row
-        batch, inner, output = (_placed(rows.get(kind), kind) for kind in KINDS)
+        batch, inner, output = map(_placed, rows, KINDS)
         return ShapeNote((batch, inner, output), self.whole)
 
     def row(self) -> RowNote:
@@ -115,11 +105,11 @@ class _Shape(Symbols):
         self.at += 1
         if kind == "word":
             return AxisNote(text, label, start.to(span))
-        digits = text.lstrip("0") or "0"
-        if len(digits) > 19 or int(digits) > LARGEST:
-            message = f"the size {digits[:20]} is more than {LARGEST}"
+        size = number_below(text, LARGEST + 1)
+        if size is None:
+            message = f"the size {text.lstrip('0')[:20]} is more than {LARGEST}"
             raise NotationError("E0195", message, span, "no array is as long")
-        return AxisNote(int(digits), label, start.to(span))
+        return AxisNote(size, label, start.to(span))
 
 
 def _letters(symbol: Symbol) -> Iterator[Symbol]:

@@ -101,7 +101,7 @@ class DefinitionNames:
         environment[name] = (entry,)
         self.entries.append(entry)
 
-    def read(self, environment: Environment, name: str, span: Span) -> NameEntry | None:
+    def read(self, environment: Environment, name: str) -> NameEntry | None:
         """The entry of a name, marked as read; None where it is unknown, or stands for a definition."""
         entries = environment.get(name, ())
         for entry in entries:
@@ -124,7 +124,7 @@ class DefinitionNames:
 
     def unknown_function(self, environment: Environment, name: str, span: Span) -> None:
         """Note an unknown name before arguments."""
-        entry = self.read(environment, name, span)
+        entry = self.read(environment, name)
         if entry is not None:
             message = f"`{name}` is {KINDS[entry.kind]}, and a function belongs before `(`"
             labels = (Label(span, "called here"), Label(entry.span, "named here"))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ilang.core.diagnostic import Error, Label, ModuleError, counted
 from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import PRIMITIVES
-from ilang.core.ir.spec import names_of
+from ilang.core.ir.spec import names_of, variable_text
 from ilang.core.ir.syntax import DISCARD
 from ilang.core.notation.functions.calling import miscalled
 from ilang.core.notation.functions.environment import KINDS, Environment, File, NameEntry
@@ -233,7 +233,7 @@ class _Definition(Terms):
             self.refused.append(ModuleError("E0446", message, right.span, help_line))
 
     def _target(self, target: ast.Reference, environment: Environment) -> None:
-        entry = self.names.read(environment, target.name, target.span)
+        entry = self.names.read(environment, target.name)
         if entry is None:
             if target.name not in self.names.later and target.name not in self.file.names:
                 declared = f'a string declares it: `"{target.name}" =: ...`'
@@ -291,7 +291,7 @@ def _dropped(each: ast.Assigned) -> str:
     ]
     variables = {row.variable for row in logic.spec.result.rows}
     used += [
-        "..." if row.variable.startswith("...") else f"..{row.variable}.."
+        variable_text(row.variable)
         for shape in logic.spec.operands
         for row in shape.rows
         if row.variable is not None and row.variable not in variables

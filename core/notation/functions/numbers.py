@@ -9,7 +9,7 @@ from ilang.core.ir.functions import Nested, Number, Term, Unary, Unit
 from ilang.core.notation.functions.literal import parse_literal
 from ilang.core.notation.functions.tokens import lexeme, sign, take, take_number, unexpected
 from ilang.core.notation.lines import marks, past_bracket
-from ilang.core.notation.reader import Reader
+from ilang.core.notation.reader import Reader, unclosed
 from ilang.core.record import replace
 
 NUMBERS = re.compile(r"[-+0-9.eE,;()\[\]|\s]*")
@@ -45,9 +45,7 @@ def read_literal(reader: Reader, start: int, left: bool = False) -> Nested:
     """``[ (1, 2); (3, 4) ]`` at the cursor; ``left``: tidy text has a space before it."""
     stop = past_bracket(reader, start)
     if stop < 0:
-        message = "this bracket is never closed"
-        help_line = f"close it with `{'])'[reader.text[start] == '(']}`"
-        raise NotationError("E0110", message, reader.span(start, start + 1), help_line)
+        raise unclosed(reader.span(start, start + 1))
     literal = parse_literal(reader.source, reader.span(start, stop))
     if float("inf") in map(abs, literal.numbers):
         message = "a number of this literal is too large"

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 from ilang.core.ir import functions as ast
 from ilang.core.ir import syntax
+from ilang.core.ir.spec import variable_text
 from ilang.core.notation.components.printer import (
+    is_called_bare,
     print_anywhere,
     print_definition,
     print_schedule,
@@ -40,9 +42,7 @@ def print_program(program: syntax.Tree | syntax.Module) -> str:
     if isinstance(program, syntax.Module):
         names = frozenset(definition.name for definition in program.definitions)
         lines = [print_definition(each, names) for each in program.definitions]
-        if program.functions or program.routines:
-            lines += map(print_function, program.functions)
-            lines += map(print_function, program.routines)
+        lines += map(print_function, program.functions_and_routines())
         return "\n".join(lines)
     return print_tree(program)
 
@@ -153,12 +153,8 @@ def _component(term: ast.Called) -> str:
     component = term.component
     if isinstance(component, ast.Reference):
         return component.name
-    bare = isinstance(component, syntax.Conversion | syntax.Identity | syntax.ElementKernel)
-    bare = bare or (
-        isinstance(component, syntax.Einsum | syntax.Einx) and component.schedule is None
-    )
     text = print_anywhere(component)
-    return text if bare else f"({text})"
+    return text if is_called_bare(component) else f"({text})"
 
 
 def _listed(terms: Sequence[ast.Term]) -> list[Piece]:
@@ -266,7 +262,7 @@ def print_shape(shape: ast.ShapeNote) -> str:
 def _row(row: ast.RowNote) -> str:
     items = [_axis(axis) for axis in row.leading]
     if row.variable is not None:
-        items.append("..." if row.variable.startswith("...") else f"..{row.variable}..")
+        items.append(variable_text(row.variable))
     return ", ".join([*items, *(_axis(axis) for axis in row.trailing)])
 
 

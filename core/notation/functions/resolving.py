@@ -104,7 +104,7 @@ class Terms:
         return [Due(each, due.environment, due.wanted) for each in _below(term)]
 
     def _reference(self, term: ast.Reference, due: Due) -> None:
-        entry = self.names.read(due.environment, term.name, term.span)
+        entry = self.names.read(due.environment, term.name)
         if entry is None:
             if term.name in self.file.names and not due.wanted:
                 self._definition(term)
@@ -195,7 +195,7 @@ class Terms:
         name, file = component.name, self.file
         entries = due.environment.get(name, ())
         if entries and entries[0].kind == "instance":
-            self.names.read(due.environment, name, component.span)
+            self.names.read(due.environment, name)
             self._of_instance(term, entries[0])
         elif entries or (name not in file.names and name not in PRIMITIVES):
             self.names.unknown_function(due.environment, name, component.span)

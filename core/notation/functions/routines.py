@@ -159,7 +159,7 @@ def _condition(part: Reader, context: Context) -> ast.Condition:
     otherwise: tuple[ast.Statement, ...] = ()
     if lexeme(part).text == "else":
         take(part, left=True)
-        if lexeme(part).text == "if":
+        if lexeme(part).text == "if":  # `else if`: a condition is the only statement of the branch
             part.skip()
             begins = len(part.trace or ())
             otherwise = (_condition(part, context),)

@@ -15,8 +15,8 @@ from typing import cast
 from ilang.core.diagnostic import Error, NotationError, gathered
 from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import TEXTS
-from ilang.core.ir.syntax import DISCARD, Conversion, Identity, Tree
-from ilang.core.notation.components.combinator import read_quoted
+from ilang.core.ir.syntax import DISCARD, Tree
+from ilang.core.notation.components.combinator import named_component, read_parenthesis, read_quoted
 from ilang.core.notation.functions import tokens
 from ilang.core.notation.functions.numbers import is_literal, number_of, read_literal, read_unit
 from ilang.core.notation.functions.quotes import at_label, read_schedule, read_spec
@@ -29,6 +29,7 @@ from ilang.core.source import Span
 BLOCK_HELP = "a block is `{ name = expression; expression }`: what it ends in is its value"
 KEPT_HELP = 'what a tensor has in the next run is written `"mean" 0.0 =: expression`'
 TERM_HELP = "an expression is like `?/(w * x + b)`, and every operator has its operands"
+PARTS_HELP = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
 STRING_HELP = (
     'what follows a parameter is an extent, `"b" 16` or `"b" (2, 3)`, or where it starts: `"b" 0.5`'
 )
@@ -196,7 +197,7 @@ def _bracketed(reader: Reader, context: tokens.Context, token: Lexeme) -> ast.Te
 
 def _no_operand(reader: Reader) -> NotationError:
     """The error for what is no operand; a bare program may stand there."""
-    called = CALLED.match(reader.text, reader.pos, reader.end)
+    called = reader.matches(CALLED)
     stop = reader.pos if called is None else called.end()
     while stop < reader.end and reader.text[stop] not in BLANKS + ",;)":
         stop += 1
@@ -218,9 +219,7 @@ def _word(reader: Reader, context: tokens.Context, token: Lexeme) -> ast.Term:
     if text in QUOTED and follows in ("(", "."):
         return _call(reader, context, read_quoted(reader, context.definitions), start)
     if text in TYPES or text == "I":
-        span = tokens.take(reader)
-        tree: Tree = Identity(span) if text == "I" else Conversion(text, span)
-        return _call(reader, context, tree, start)
+        return _call(reader, context, named_component(text, tokens.take(reader)), start)
     if text in tokens.WORDS or text == "not":
         message = f"`{text}` is a word of the language, and an operand belongs here"
         span = reader.span(start, token.end)
@@ -274,8 +273,7 @@ def _part(
     text = ".".join(parts).removeprefix("value.")
     if text not in ("value", "grad", "merge", "grad.merge"):
         message = f"a tensor has no part `.{'.'.join(parts)}`"
-        help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
-        raise NotationError("E0198", message, span, help_line)
+        raise NotationError("E0198", message, span, PARTS_HELP)
     return ast.Access(tensor, cast("ast.Part", text), span)
 
 
@@ -284,8 +282,7 @@ def _part_name(reader: Reader, dot: Span) -> str:
     if token.text not in tokens.PARTS:
         span = dot.to(reader.span(reader.pos, token.end))
         message = f"a tensor has no part `{span.text()}`"
-        help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
-        help_line = tokens.part_instead(token.text) or help_line
+        help_line = tokens.part_instead(token.text) or PARTS_HELP
         raise NotationError("E0198", message, span, help_line)
     return tokens.take(reader).text()
 
@@ -295,7 +292,7 @@ def _parenthesis(reader: Reader, context: tokens.Context) -> ast.Term:
     start = reader.pos
     stop = past_bracket(reader, start)
     if stop > 0 and tokens.lexeme_at(reader, stop).text == "(":
-        return _call(reader, context, _program(reader, context, stop), start)
+        return _call(reader, context, read_parenthesis(reader, context.definitions), start)
     if stop > 0 and is_literal(reader.text[start:stop]):
         return read_literal(reader, start)
     bracket = tokens.take(reader)
@@ -312,18 +309,6 @@ def _parenthesis(reader: Reader, context: tokens.Context) -> ast.Term:
     if at_label(reader, "schedule"):
         return ast.ScheduledExpression(term, read_schedule(reader), reader.span(start))
     return term
-
-
-def _program(reader: Reader, context: tokens.Context, stop: int) -> Tree:
-    """The program in a parenthesis that ends at ``stop``."""
-    from ilang.core.notation.components.combinator import read_program
-
-    reader.take(reader.pos + 1)
-    inner = reader.part(reader.pos, stop - 1, "parenthesis")
-    tree = read_program(inner, context.definitions)
-    reader.pos = stop - 1
-    reader.take(stop)
-    return tree
 
 
 def read_declared(reader: Reader, context: tokens.Context) -> ast.Declared:

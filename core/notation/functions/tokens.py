@@ -14,7 +14,15 @@ from typing import TypeVar
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import DEEPEST, Number
-from ilang.core.notation.reader import BLANKS, LOOKALIKES, RESERVED, Lexeme, Reader, unclosed
+from ilang.core.notation.reader import (
+    BLANKS,
+    LOOKALIKES,
+    RESERVED,
+    Lexeme,
+    Reader,
+    brief_number,
+    unclosed,
+)
 from ilang.core.source import Span
 
 SIGNS = (
@@ -129,7 +137,7 @@ def lexeme_at(reader: Reader, start: int) -> Lexeme:
     start = reader.past(BLANKS, start)
     if start >= reader.end:
         return Lexeme("end", "", start)
-    match = LEXEME.match(reader.text, start, reader.end)
+    match = reader.matches(LEXEME, start)
     if match is None or match.lastgroup is None:
         return Lexeme("other", reader.text[start], start + 1)
     return Lexeme(match.lastgroup, match.group(), match.end())
@@ -280,8 +288,7 @@ def take_number(reader: Reader, left: bool = False) -> Number:
         or (whole and len(token.text) > 18)
         or float(token.text) == float("inf")
     ):
-        shown = token.text if len(token.text) < 40 else token.text[:20] + "…"
-        message = f"the number {shown} is too large"
+        message = f"the number {brief_number(token.text)} is too large"
         help_line = "numbers are below 1.8e308, and whole ones have 18 digits at most"
         raise NotationError("E0116", message, reader.span(reader.pos, token.end), help_line)
     value = int(token.text) if whole else float(token.text)
@@ -294,7 +301,7 @@ def refuse_joined(reader: Reader, text: str, span: Span) -> None:
     Raises:
         NotationError: E0193.
     """
-    match = LEXEME.match(reader.text, reader.pos, reader.end)
+    match = reader.matches(LEXEME)
     if text not in DOTTED or match is None or match.lastgroup != "number":
         return
     number = match.group()

@@ -25,7 +25,15 @@ from ilang.core.ir import syntax
 from ilang.core.ir.spec import Fixed
 from ilang.core.notation.index.lookahead import is_index, opens_argument, opens_schedule, past_leaf
 from ilang.core.notation.index.rules import check_expression
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, TILDE_HELP, WORD, Reader
+from ilang.core.notation.reader import (
+    BLANKS,
+    DIGITS,
+    LETTERS,
+    TILDE_HELP,
+    WORD,
+    Reader,
+    number_below,
+)
 from ilang.core.ops import OPS
 
 if TYPE_CHECKING:  # few expressions have schedules
@@ -39,8 +47,6 @@ POSITION_HELP = "positions are like `ij*@j~ij`, `@(2i+j-1)` and `@(i:10)`"
 SIGNED_WORD = re.compile(r"([+-]?)\s*(\w+)")
 GROUP_HELP = "an affine index is like `(2y+u-1)`, or `(2y+u:3)` for a window of 3"
 GUARD_HELP = "guards compare sums of axes and numbers: `ij[j<=i,i<3]~ij`"
-NUMBER_DIGITS = 10
-"""Numbers in an index are below the limit: no more digits than this can be."""
 
 
 def read_expression(reader: Reader) -> syntax.Expression:
@@ -123,7 +129,7 @@ def _read_leaf(reader: Reader) -> syntax.Leaf:
     start = reader.pos
     reader.take(start + 1)
     c = reader.peek()
-    if c and c in LETTERS:
+    if c in LETTERS:
         axis = syntax.Axis(c, reader.take(reader.pos + 1))
         _refuse_tail(reader, start)
         return syntax.Position((syntax.Term(1, axis, None),), 0, reader.span(start))
@@ -153,7 +159,7 @@ def _read_extent(reader: Reader) -> syntax.Position:
     start = reader.pos
     reader.take(start + 1)
     c = reader.peek()
-    if not c or c not in LETTERS:
+    if c not in LETTERS:
         raise reader.unexpected("E0124", "an axis after `:`", "the extent of axis j is `:j`")
     axis = syntax.Axis(c, reader.take(reader.pos + 1))
     _refuse_tail(reader, start)
@@ -181,7 +187,7 @@ PRODUCT = re.compile(r"\([^()]*?(\d+)\s*\*\s*([a-z])")
 
 def _no_tilde(reader: Reader) -> NotationError:
     help_line = _joined(reader) or reader.hint()
-    product = PRODUCT.match(reader.text, reader.pos, reader.end)
+    product = reader.matches(PRODUCT)
     if product is not None:
         help_line = f"a coefficient stands before its letter: `{product[1]}{product[2]}`"
     if reader.operator(reader.pos) and help_line is None:
@@ -272,7 +278,7 @@ def _read_indices(reader: Reader, wanted: str) -> syntax.Pattern:
         return syntax.Pattern((), span)
     indices: list[syntax.Index] = []
     while (c := reader.peek()) and (
-        c in LETTERS + DIGITS or (c == "(" and is_index(reader, reader.pos))
+        c in LETTERS | DIGITS or (c == "(" and is_index(reader, reader.pos))
     ):
         indices += _indices(reader, c)
     if not indices:
@@ -318,20 +324,21 @@ def _whole(reader: Reader, help_line: str = NUMBER_HELP) -> int:
         raise NotationError(
             "E0107", message, reader.span(start, stop), "write the number without leading zeros"
         )
-    if len(digits) > NUMBER_DIGITS or int(digits) >= NUMBER_LIMIT:
+    number = number_below(digits, NUMBER_LIMIT)
+    if number is None:
         message = (
             f"the number {digits[:20]}{'…' if len(digits) > 20 else ''} is not below {NUMBER_LIMIT}"
         )
         raise NotationError("E0107", message, reader.span(start, stop), help_line)
     reader.take(stop)
-    return int(digits)
+    return number
 
 
 def _word(reader: Reader, start: int) -> str | None:
     """The help where a word that is a number elsewhere stands for an index: ``(-inf)``."""
     from ilang.core.notation.guidance import no_number
 
-    word = SIGNED_WORD.match(reader.text, start, reader.end)
+    word = reader.matches(SIGNED_WORD, start)
     return None if word is None else no_number(word[2], word[1])
 
 
@@ -382,9 +389,9 @@ def _part(reader: Reader, sign: int, terms: dict[str, syntax.Term]) -> int:
     """One part of a group: a term, which goes into ``terms``, or a number, which is given back."""
     start = reader.pos
     c = reader.peek()
-    number = _whole(reader) if c and c in DIGITS else None
+    number = _whole(reader) if c in DIGITS else None
     c = reader.peek()
-    if not c or c not in LETTERS:
+    if c not in LETTERS:
         if number is None:
             raise reader.unexpected(
                 "E0107", "an axis or a number in this affine index", reader.hint() or GROUP_HELP
@@ -395,7 +402,7 @@ def _part(reader: Reader, sign: int, terms: dict[str, syntax.Term]) -> int:
     if reader.skip() == ":":
         reader.take(reader.pos + 1)
         c = reader.skip()
-        if not c or c not in DIGITS:
+        if c not in DIGITS:
             raise reader.unexpected("E0107", f"the extent of axis {axis.letter}", GROUP_HELP)
         extent = _whole(reader, EXTENT_HELP)
     span = reader.span(start)
@@ -419,9 +426,9 @@ def _part(reader: Reader, sign: int, terms: dict[str, syntax.Term]) -> int:
 def _refuse_tail(reader: Reader, start: int) -> None:
     """Refuse what is glued to a pattern and cannot belong to it."""
     c = reader.peek()
-    if c == "" or c not in WORD + ".":
+    if c == "" or c not in WORD | {"."}:
         return
-    stop = reader.past(WORD + ".", reader.pos)
+    stop = reader.past(WORD | {"."}, reader.pos)
     text = reader.text[start:stop]
     lower = text.lower().strip(".")
     help_line = "the pattern of a scalar is `.`; every other pattern is letters, numbers and groups"

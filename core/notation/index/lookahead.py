@@ -43,12 +43,12 @@ CALLED = re.compile(rf"([^~|;{{}}\n]*~[a-z.]+)[{BLANKS}]*(\([A-Za-z0-9_.,{BLANKS
 
 def is_affine(reader: Reader, start: int) -> bool:
     """Whether the parenthesis at ``start`` is an affine group: ``(2i+k)``, and not ``(f | 2)`` or ``(-1)``."""
-    return AFFINE.match(reader.text, start, reader.end) is not None
+    return reader.matches(AFFINE, start) is not None
 
 
 def is_index(reader: Reader, start: int) -> bool:
     """Whether the parenthesis at ``start``, inside a pattern, is an index: an affine group, or one position."""
-    return INDEX.match(reader.text, start, reader.end) is not None
+    return reader.matches(INDEX, start) is not None
 
 
 def opens_expression(reader: Reader, start: int) -> bool:
@@ -58,7 +58,7 @@ def opens_expression(reader: Reader, start: int) -> bool:
     if not is_index(reader, start):
         return False
     after = reader.past(BLANKS, reader.text.index(")", start) + 1)
-    wired = reader.text.startswith((">>", "<<"), after, reader.end)
+    wired = reader.at((">>", "<<"), after)
     return not wired and matches_form(reader)
 
 
@@ -83,19 +83,19 @@ def applied(text: str) -> str:
 
 def _ends_form(reader: Reader, start: int) -> bool:
     """Whether ``~ pattern`` stands at a position; not where that is -1."""
-    tilde = start >= 0 and reader.text.startswith("~", start, reader.end)
+    tilde = start >= 0 and reader.at("~", start)
     return tilde and past_leaf(reader, start + 1) >= 0
 
 
 def _past(pattern: re.Pattern[str], reader: Reader, start: int) -> int:
     """Past what matches at a position; -1 if nothing does."""
-    match = pattern.match(reader.text, start, reader.end)
+    match = reader.matches(pattern, start)
     return -1 if match is None else match.end()
 
 
 def opens_argument(reader: Reader, start: int) -> bool:
     """Whether ``>@ij`` or ``<@ij`` stands there: letters or numbers follow, and not the group of a position."""
-    return ARGUED.match(reader.text, start, reader.end) is not None
+    return reader.matches(ARGUED, start) is not None
 
 
 def begins_application(reader: Reader, definitions: Container[str]) -> int:
@@ -109,7 +109,7 @@ def begins_application(reader: Reader, definitions: Container[str]) -> int:
         if opens_expression(reader, reader.pos):
             return -1
         stop = past_bracket(reader, reader.pos)
-    elif c and c in WORD_START:
+    elif c in WORD_START:
         stop = reader.past(WORD, reader.pos)
         word = reader.text[reader.pos : stop]
         after = past_member(reader, stop) if word == "einx" else reader.past(BLANKS, stop)
@@ -129,7 +129,7 @@ def begins_application(reader: Reader, definitions: Container[str]) -> int:
 def past_member(reader: Reader, start: int) -> int:
     """Past ``.name`` and the blanks around it, where that stands after a word that ends at ``start``; past blanks."""
     dot = reader.past(BLANKS, start)
-    if not reader.text.startswith(".", dot, reader.end):
+    if not reader.at(".", dot):
         return dot
     name = reader.past(BLANKS, dot + 1)
     return reader.past(BLANKS, reader.past(WORD, name))
@@ -138,7 +138,7 @@ def past_member(reader: Reader, start: int) -> int:
 def past_pattern(reader: Reader, start: int) -> int:
     """Past the operand that begins after blanks, and the blanks that follow it; -1 if there is none."""
     stop = past_leaf(reader, start)
-    looks_up = stop >= 0 and reader.text.startswith("@", stop, reader.end)
+    looks_up = stop >= 0 and reader.at("@", stop)
     return past_leaf(reader, stop + 1) if looks_up else stop
 
 
@@ -161,7 +161,7 @@ def opens_schedule(reader: Reader, named: bool = False) -> bool:
 def past_bar(reader: Reader) -> int:
     """Past the ``|`` after the blanks at the cursor, and the blanks that follow; -1 if none or nothing stands there."""
     bar = reader.past(BLANKS, reader.pos)
-    if not reader.text.startswith("|", bar, reader.end):
+    if not reader.at("|", bar):
         return -1
     at = reader.past(BLANKS, bar + 1)
     return at if at < reader.end else -1
@@ -176,15 +176,15 @@ def axis_end(reader: Reader, at: int, named: bool) -> int:
 
 def _is_unary_or(reader: Reader, at: int) -> bool:
     """Whether ``|| pattern ~`` stands at a position."""
-    if not reader.text.startswith("||", at, reader.end):
+    if not reader.at("||", at):
         return False
     after = past_pattern(reader, at + 2)
-    return after >= 0 and reader.text.startswith("~", after, reader.end)
+    return after >= 0 and reader.at("~", after)
 
 
 def has_colon(reader: Reader, start: int) -> bool:
     """Whether a colon stands after the blanks at a position."""
-    return reader.text.startswith(":", reader.past(BLANKS, start), reader.end)
+    return reader.at(":", reader.past(BLANKS, start))
 
 
 def is_over_names(reader: Reader, definitions: Collection[str]) -> bool:
@@ -195,4 +195,4 @@ def is_over_names(reader: Reader, definitions: Collection[str]) -> bool:
     if at < 0:
         return False
     stop = past_bracket(reader, at)
-    return stop < 0 or not reader.text.startswith("~", reader.past(BLANKS, stop), reader.end)
+    return stop < 0 or not reader.at("~", reader.past(BLANKS, stop))

@@ -17,12 +17,14 @@ from __future__ import annotations
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir.syntax import LoopPart, Schedule, Site, Split, Start, WrittenRole
 from ilang.core.notation.index.lookahead import axis_end, has_colon, past_bar
-from ilang.core.notation.index.schedule_rules import FACTOR_DIGITS, LOOP_ROLES, factor_out_of_range
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader
+from ilang.core.notation.index.schedule_rules import LOOP_ROLES, factor_out_of_range
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader, number_below
 from ilang.core.source import Span
 
 SHAPE_HELP = "a schedule is `| splits | order | roles`, for example `+ij~i | j:8 | i j j'`"
 COMMA_HELP = "commas stand between splits: `| i:8,j:8 | i j i' j'`"
+HUGE = 10**10
+"""Factors from here on are refused when they are read, others that no schedule may have with their split."""
 ROLES_HELP = "roles are like `+ij~i || i j | i:p`, and those of staged inputs like `0:s`"
 
 
@@ -99,22 +101,22 @@ def _factor(reader: Reader, axis: str) -> int:
         help_line = (
             f"a factor is how many iterations a part of the loop has: `{axis}:8`, `{axis}:2:4`"
         )
-        word = reader.text[start : reader.past(LETTERS + DIGITS, start)]
+        word = reader.text[start : reader.past(LETTERS | DIGITS, start)]
         if word in ", ".join(LOOP_ROLES).split(", "):
             help_line = (
                 f"`{word}` is a role, and roles stand last: `| splits | order | {axis}:{word}`"
             )
         wanted = f"a factor of axis {axis}, a whole number,"
         raise reader.unexpected("E0121", wanted, help_line, False)
-    text = reader.text[digits:stop].lstrip("0")
-    if digits > start or len(text) > FACTOR_DIGITS:
+    number = number_below(reader.text[digits:stop], HUGE)
+    if digits > start or number is None:
         span = reader.span(start, stop)
         raise factor_out_of_range(axis, span.text(), span)
-    if reader.text.startswith(".", stop, reader.end):
+    if reader.at(".", stop):
         reader.pos = stop
         raise reader.unexpected("E0121", "`:`, `,` or `|`", "factors are whole numbers", False)
     reader.take(stop)
-    return int(text or "0")
+    return number
 
 
 def _order(reader: Reader, named: bool) -> tuple[LoopPart | Site | Start, ...]:
@@ -170,7 +172,7 @@ def _roles(reader: Reader, named: bool) -> tuple[WrittenRole, ...]:
     roles = [_role(reader, True, named)]
     while True:
         comma = reader.past(BLANKS, reader.pos)
-        if not reader.text.startswith(",", comma, reader.end):
+        if not reader.at(",", comma):
             return tuple(roles)
         reader.pos = comma
         reader.take(comma + 1)
@@ -182,15 +184,15 @@ def _role(reader: Reader, first: bool, named: bool) -> WrittenRole:
     c = reader.skip()
     start = reader.pos
     is_loop = c != "" and axis_end(reader, start, named) > start
-    if not is_loop and (not c or c not in DIGITS):
+    if not is_loop and (c not in DIGITS):
         raise reader.unexpected("E0123", "a loop or the digit of an input", ROLES_HELP, False)
     target = _loop(reader, first, named) if is_loop else reader.take(start + 1, left=first)
     if reader.skip() != ":":
         raise reader.unexpected("E0123", "`:` and a role", ROLES_HELP, False)
     reader.take(reader.pos + 1)
     c = reader.skip()
-    stop = reader.past(LETTERS + DIGITS, reader.pos)
-    if not c or c not in LETTERS:
+    stop = reader.past(LETTERS | DIGITS, reader.pos)
+    if c not in LETTERS:
         raise reader.unexpected("E0123", "a role", ROLES_HELP, False)
     role = reader.take(stop).text()
     if isinstance(target, Span):

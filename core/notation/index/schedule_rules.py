@@ -16,13 +16,12 @@ from itertools import pairwise
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES
 from ilang.core.ir.syntax import LoopPart, Schedule, Site, Start, WrittenRole
+from ilang.core.notation.reader import brief_number
 from ilang.core.record import record
 from ilang.core.source import Span
 
 FACTOR_LIMIT = 2**31
 """Factors stay below this."""
-FACTOR_DIGITS = 10
-"""No more digits than this can be a factor in range."""
 
 LOOP_ROLES = {
     "p": "parallel",
@@ -74,8 +73,9 @@ def check_schedule(schedule: Schedule, form: ScheduleTarget) -> None:
 
 def factor_out_of_range(axis: str, factor: str, span: Span) -> ScheduleError:
     """The refusal of one factor; ``factor`` is its text, which may be very long."""
-    shown = factor if len(factor) <= 40 else factor[:20] + "…"
-    message = f"the factor {shown} of axis {axis} is not between 1 and {FACTOR_LIMIT - 1}"
+    message = (
+        f"the factor {brief_number(factor)} of axis {axis} is not between 1 and {FACTOR_LIMIT - 1}"
+    )
     help_line = f"a factor is how many iterations a part of the loop has: `{axis}:8`"
     return ScheduleError("E0301", message, span, help_line)
 
@@ -127,7 +127,7 @@ def _check_part(loop: LoopPart, parts: dict[str, int], span: Span) -> None:
     else:
         problem = f"has {count} loops"
         help_line = f"they are {_listed([LoopPart(loop.axis, n, span) for n in range(count)])}"
-    message = f"there is no loop {_spelled(loop)}, because axis {loop.axis} {problem}"
+    message = f"there is no loop {loop.text()}, because axis {loop.axis} {problem}"
     raise ScheduleError("E0304", message, span, help_line)
 
 
@@ -137,14 +137,14 @@ def _check_order(form: ScheduleTarget, schedule: Schedule, parts: dict[str, int]
         name = "`!`"
         if isinstance(atom, LoopPart):
             _check_part(atom, parts, atom.span)
-            name = f"loop {_spelled(atom)}"
+            name = f"loop {atom.text()}"
         elif isinstance(atom, Site):
             _check_operand(form, atom.operand, atom.span)
             name = f"digit {atom.operand}"
         help_line = "leave one out: the order lists each loop, each digit and `!` once"
         _refuse_again(name, "stands twice in the order", atom.span, seen, "E0305", help_line)
     wanted = [LoopPart(axis, n, schedule.span) for axis in parts for n in range(parts[axis])]
-    missing = [loop for loop in wanted if f"loop {_spelled(loop)}" not in seen]
+    missing = [loop for loop in wanted if f"loop {loop.text()}" not in seen]
     if missing:
         noun = "loops" if len(missing) > 1 else "loop"
         message = f"the order lacks {noun} {_listed(missing)}"
@@ -162,7 +162,7 @@ def _completed_order(schedule: Schedule, missing: Sequence[LoopPart]) -> str:
     for loop in missing:
         at = len(axes) - axes[::-1].index(loop.axis) if loop.axis in axes else len(axes)
         at -= loop.part == 0 and loop.axis in axes
-        texts.insert(at, _spelled(loop).strip("`"))
+        texts.insert(at, loop.text())
         axes.insert(at, loop.axis)
     return " ".join(texts)
 
@@ -185,7 +185,7 @@ def _check_start(form: ScheduleTarget, schedule: Schedule) -> None:
     for atom in schedule.order[at + 1 :]:
         if isinstance(atom, LoopPart) and atom.axis in form.kept:
             labels = (Label(span, ""), Label(atom.span, "an output loop, inside it"))
-            message = f"`!` stands outside output loop {_spelled(atom)}"
+            message = f"`!` stands outside output loop {atom.text()}"
             help_line = "a reduction starts inside all output loops"
             raise ScheduleError("E0309", message, span, help_line, labels)
 
@@ -205,7 +205,7 @@ def _check_roles(form: ScheduleTarget, schedule: Schedule, parts: dict[str, int]
         else:
             _check_part(entry.of, parts, entry.of.span)
             _check_role(entry.role, LOOP_ROLES, "a loop", entry.span)
-            name = f"loop {_spelled(entry.of)}"
+            name = f"loop {entry.of.text()}"
         help_line = "leave one out: a loop, and what is staged, has one role"
         _refuse_again(name, "has two roles", entry.span, seen, "E0311", help_line)
     _check_dimensions([*schedule.loops()])
@@ -233,7 +233,7 @@ def _two(
     )
     if other[1].role in BLOCK_ROLES:
         help_line = "give each loop a dimension of its own; p is for as many loops as you like"
-    message = f"loops {_spelled(one[0])} and {_spelled(other[0])} {problem}"
+    message = f"loops {one[0].text()} and {other[0].text()} {problem}"
     labels = [Label(one[1].span, "one here")]
     return ScheduleError("E0313", message, other[1].span, help_line, labels)
 
@@ -245,11 +245,7 @@ def _check_role(role: str, legal: dict[str, str], owner: str, span: Span) -> Non
         raise ScheduleError("E0310", message, span, f"the roles are {help_line}")
 
 
-def _spelled(loop: LoopPart) -> str:
-    return loop.axis + "'" * loop.part
-
-
 def _listed(loops: list[LoopPart]) -> str:
     """The first few loops by name; the rest as a count."""
-    names = ", ".join(_spelled(loop) for loop in loops[:8])
+    names = ", ".join(loop.text() for loop in loops[:8])
     return names if len(loops) <= 8 else f"{names} and {len(loops) - 8} more"

@@ -23,7 +23,14 @@ from ilang.core.ir.scalar import (
     Scalar,
     folded,
 )
-from ilang.core.passes.einx.building import EinxBuilder, Fold, LeafDimension, LeafTensor
+from ilang.core.passes.einx.building import (
+    EinxBuilder,
+    Fold,
+    LeafDimension,
+    LeafTensor,
+    Leaves,
+    Lookups,
+)
 from ilang.core.record import replace
 
 
@@ -31,7 +38,7 @@ def computed(
     b: EinxBuilder,
     op: EinxOp,
     operands: Sequence[LeafTensor],
-    target: Sequence[LeafDimension],
+    target: Leaves,
     options: Mapping[str, object],
 ) -> LeafTensor:
     """The result of an operation: a tensor of the leaves of its output.
@@ -64,7 +71,7 @@ def computed(
             raise AssertionError(op)
 
 
-def _leaves_of(target: Sequence[LeafDimension], *operands: LeafTensor) -> list[LeafDimension]:
+def _leaves_of(target: Leaves, *operands: LeafTensor) -> list[LeafDimension]:
     keys = {leaf.key for each in operands for leaf in each.leaves}
     return [leaf for leaf in target if leaf.key in keys]
 
@@ -73,7 +80,7 @@ def _leaves_of(target: Sequence[LeafDimension], *operands: LeafTensor) -> list[L
 
 
 def _elementwise(
-    b: EinxBuilder, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
+    b: EinxBuilder, op: EinxOp, operands: Sequence[LeafTensor], target: Leaves
 ) -> LeafTensor:
     keys = [leaf.key for leaf in target]
     read = [b.kept(each, keys) for each in operands]
@@ -87,9 +94,7 @@ def _elementwise(
     return b.assign(target, read, folded(op.meaning, terms))
 
 
-def _log_added(
-    b: EinxBuilder, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
-) -> LeafTensor:
+def _log_added(b: EinxBuilder, operands: Sequence[LeafTensor], target: Leaves) -> LeafTensor:
     """ln(e^x + e^y + ...), the largest taken out before."""
     numbers = range(len(operands))
     most = b.assign(target, operands, folded("max", [Operand(number) for number in numbers]))
@@ -109,11 +114,7 @@ def _shift(most: Scalar) -> Scalar:
 
 
 def _reduced(
-    b: EinxBuilder,
-    op: EinxOp,
-    x: LeafTensor,
-    target: Sequence[LeafDimension],
-    options: Mapping[str, object],
+    b: EinxBuilder, op: EinxOp, x: LeafTensor, target: Leaves, options: Mapping[str, object]
 ) -> LeafTensor:
     marked = [leaf for leaf in x.leaves if leaf.marked]
     b.kept(x, [leaf.key for leaf in (*target, *marked)])
@@ -139,12 +140,13 @@ def _reduced(
 def _folded(
     b: EinxBuilder,
     x: LeafTensor,
-    kept: Sequence[LeafDimension],
-    marked: Sequence[LeafDimension],
+    kept: Leaves,
+    marked: Leaves,
     acc: str,
     scalar: Scalar,
     *others: LeafTensor,
 ) -> LeafTensor:
+    """Elements folded along some axes with an operator; along none, a logical one makes truth values of them."""
     if marked:
         return b.assign(kept, [x, *others], scalar, Fold(acc, tuple(marked)))
     if acc in ("&&", "||"):
@@ -152,9 +154,7 @@ def _folded(
     return b.assign(kept, [x, *others], scalar)
 
 
-def _averaged(
-    b: EinxBuilder, total: LeafTensor, marked: Sequence[LeafDimension], lost: int = 0
-) -> LeafTensor:
+def _averaged(b: EinxBuilder, total: LeafTensor, marked: Leaves, lost: int = 0) -> LeafTensor:
     """A sum divided by how many elements it has, without the ``lost`` degrees of freedom."""
 
     def scalar(number: Mapping[str, int]) -> Scalar:
@@ -174,19 +174,12 @@ def _averaged(
     return b.assign(total.leaves, [total], scalar, measured=marked)
 
 
-def _mean(
-    b: EinxBuilder, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
-) -> LeafTensor:
+def _mean(b: EinxBuilder, x: LeafTensor, kept: Leaves, marked: Leaves) -> LeafTensor:
     return _averaged(b, _folded(b, x, kept, marked, "+", Operand(0)), marked)
 
 
 def _variance(
-    b: EinxBuilder,
-    x: LeafTensor,
-    kept: Sequence[LeafDimension],
-    marked: Sequence[LeafDimension],
-    root: bool,
-    lost: int,
+    b: EinxBuilder, x: LeafTensor, kept: Leaves, marked: Leaves, root: bool, lost: int
 ) -> LeafTensor:
     """The mean of squares of differences from the mean, or with ``root`` its root."""
     mean = _mean(b, x, kept, marked)
@@ -196,9 +189,7 @@ def _variance(
     return b.assign(kept, [variance], Apply("sqrt", (Operand(0),))) if root else variance
 
 
-def _log_sum(
-    b: EinxBuilder, x: LeafTensor, kept: Sequence[LeafDimension], marked: Sequence[LeafDimension]
-) -> LeafTensor:
+def _log_sum(b: EinxBuilder, x: LeafTensor, kept: Leaves, marked: Leaves) -> LeafTensor:
     most = _folded(b, x, kept, marked, ">", Operand(0))
     shift = b.assign(kept, [most], _shift(Operand(0)))
     term = Apply("exp", (Apply("sub", (Operand(0), Operand(1))),))
@@ -206,9 +197,7 @@ def _log_sum(
     return b.assign(kept, [total, shift], Apply("add", (Apply("ln", (Operand(0),)), Operand(1))))
 
 
-def _contracted(
-    b: EinxBuilder, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
-) -> LeafTensor:
+def _contracted(b: EinxBuilder, operands: Sequence[LeafTensor], target: Leaves) -> LeafTensor:
     """Products, two tensors at a time; an axis is summed as soon as no later tensor has it."""
     kept = {leaf.key for leaf in target}
     plain = [_by_name(each) for each in operands]
@@ -240,11 +229,7 @@ def _by_name(tensor: LeafTensor) -> LeafTensor:
 
 
 def _preserved(
-    b: EinxBuilder,
-    op: EinxOp,
-    x: LeafTensor,
-    target: Sequence[LeafDimension],
-    options: Mapping[str, object],
+    b: EinxBuilder, op: EinxOp, x: LeafTensor, target: Leaves, options: Mapping[str, object]
 ) -> LeafTensor:
     target = _renamed(x, target)
     marked = [leaf for leaf in x.leaves if leaf.marked]
@@ -261,7 +246,7 @@ def _preserved(
     return b.copied(preserved, target)
 
 
-def _renamed(x: LeafTensor, target: Sequence[LeafDimension]) -> list[LeafDimension]:
+def _renamed(x: LeafTensor, target: Leaves) -> list[LeafDimension]:
     """The leaves of an output, those in brackets as the input has them: the n-th of a name is the n-th."""
     waiting: dict[tuple[str | None, int | None], list[LeafDimension]] = {}
     for leaf in x.leaves:
@@ -274,11 +259,7 @@ def _renamed(x: LeafTensor, target: Sequence[LeafDimension]) -> list[LeafDimensi
 
 
 def _softmax(
-    b: EinxBuilder,
-    x: LeafTensor,
-    target: Sequence[LeafDimension],
-    marked: Sequence[LeafDimension],
-    log: bool,
+    b: EinxBuilder, x: LeafTensor, target: Leaves, marked: Leaves, log: bool
 ) -> LeafTensor:
     common = _leaves_of(target, x)
     kept = [leaf for leaf in common if not leaf.marked]
@@ -292,9 +273,7 @@ def _softmax(
     return b.assign(common, [shifted, total], scalar)
 
 
-def _sorted(
-    b: EinxBuilder, op: EinxOp, x: LeafTensor, marked: Sequence[LeafDimension]
-) -> LeafTensor:
+def _sorted(b: EinxBuilder, op: EinxOp, x: LeafTensor, marked: Leaves) -> LeafTensor:
     """Elements, or where they were, in ascending order along one axis: equal ones in their order, NaN last.
 
     in:   sort [a] of n0
@@ -329,7 +308,7 @@ def _before(axis: int, other: int) -> Scalar:
 
 
 def _shifts(
-    b: EinxBuilder, marked: Sequence[LeafDimension], shift: object
+    b: EinxBuilder, marked: Leaves, shift: object
 ) -> list[tuple[LeafDimension, int | None]]:
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(marked)
     if len(shifts) != len(marked):
@@ -341,11 +320,9 @@ def _shifts(
 
 
 def _from_other_places(
-    b: EinxBuilder,
-    x: LeafTensor,
-    target: Sequence[LeafDimension],
-    moves: Sequence[tuple[LeafDimension, int | None]],
+    b: EinxBuilder, x: LeafTensor, target: Leaves, moves: Sequence[tuple[LeafDimension, int | None]]
 ) -> LeafTensor:
+    """Each element from another place along some axes: mirrored where the shift is None, else rolled by it."""
     places: dict[str, LeafTensor] = {}
     for leaf, shift in moves:
 
@@ -365,7 +342,7 @@ def _from_other_places(
 
 
 def _gathered(
-    b: EinxBuilder, x: LeafTensor, target: Sequence[LeafDimension], places: Mapping[str, LeafTensor]
+    b: EinxBuilder, x: LeafTensor, target: Leaves, places: Mapping[str, LeafTensor]
 ) -> LeafTensor:
     """Elements of a tensor at looked-up positions along some axes; a place may have axes of the target."""
     looked = [leaf for leaf in x.leaves if leaf.key in places]
@@ -378,9 +355,7 @@ def _gathered(
 # -- positions -------------------------------------------------------------------------------------------------------
 
 
-def _argument(
-    b: EinxBuilder, op: EinxOp, x: LeafTensor, target: Sequence[LeafDimension]
-) -> LeafTensor:
+def _argument(b: EinxBuilder, op: EinxOp, x: LeafTensor, target: Leaves) -> LeafTensor:
     """The place of the first extreme: a coordinate per axis in brackets, along one axis of the output or none."""
     marked = [leaf for leaf in x.leaves if leaf.marked]
     along = [leaf for leaf in target if leaf.marked]
@@ -409,8 +384,8 @@ def _first_position(
     b: EinxBuilder,
     x: LeafTensor,
     most: LeafTensor,
-    kept: Sequence[LeafDimension],
-    marked: Sequence[LeafDimension],
+    kept: Leaves,
+    marked: Leaves,
     tensors: Sequence[LeafTensor],
 ) -> LeafTensor:
     """The first position of an extreme, or NaN, along the next axis; ``tensors`` has those along axes before."""
@@ -432,9 +407,7 @@ def _first_position(
 # -- look-ups --------------------------------------------------------------------------------------------------------
 
 
-def _pairs(
-    x: LeafTensor, operands: Sequence[LeafTensor], b: EinxBuilder
-) -> list[tuple[LeafDimension, LeafTensor]]:
+def _pairs(x: LeafTensor, operands: Sequence[LeafTensor], b: EinxBuilder) -> Lookups:
     """Each axis in brackets, and the tensor that gives its positions.
 
     One of several coordinates is a tensor of its own: all that is looked up along an axis must be an index of it.
@@ -454,9 +427,7 @@ def _pairs(
     return list(zip((leaf for leaf in x.leaves if leaf.marked), places, strict=True))
 
 
-def _get(
-    b: EinxBuilder, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
-) -> LeafTensor:
+def _get(b: EinxBuilder, operands: Sequence[LeafTensor], target: Leaves) -> LeafTensor:
     x, *coordinates = operands
     keys = [leaf.key for leaf in target]
     for each in operands:
@@ -465,9 +436,7 @@ def _get(
     return b.copied(b.looked_up(common, x, _pairs(x, coordinates, b)), target)
 
 
-def _set(
-    b: EinxBuilder, op: EinxOp, operands: Sequence[LeafTensor], target: Sequence[LeafDimension]
-) -> LeafTensor:
+def _set(b: EinxBuilder, op: EinxOp, operands: Sequence[LeafTensor], target: Leaves) -> LeafTensor:
     x, *coordinates, updates = operands
     pairs = _pairs(x, coordinates, b)
     scalar: Scalar = Operand(len(pairs))

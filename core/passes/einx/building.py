@@ -19,7 +19,7 @@ from ilang.core.ir import einx, graph
 from ilang.core.ir.operation import Amount, Operation, Sized
 from ilang.core.ir.scalar import Operand, Scalar, folded
 from ilang.core.ir.spec import AxisLabel as SpecLabel
-from ilang.core.ir.spec import Joined, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import Joined, ShapeSpec, Spec, SpecRow, output_shape
 from ilang.core.names import Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
@@ -47,6 +47,11 @@ class LeafTensor:
 
     value: int
     leaves: tuple[LeafDimension, ...]
+
+
+Leaves = Sequence[LeafDimension]
+Lookups = Sequence[tuple[LeafDimension, LeafTensor]]
+"""Axes of a table that are looked up, each with the tensor that gives its positions."""
 
 
 @record
@@ -165,9 +170,9 @@ class EinxBuilder:
     def view(
         self,
         value: int,
-        leaves: Sequence[LeafDimension],
-        source: tuple[tuple[int, ...], ...],
-        target: tuple[tuple[int, ...], ...],
+        leaves: Leaves,
+        source: graph.Groups,
+        target: graph.Groups,
         dims: Sequence[_Dim],
     ) -> int:
         """A view of a value, as text of ``dims``, over axes that are leaves."""
@@ -176,7 +181,7 @@ class EinxBuilder:
         text = " ".join(einx.item_text(dim.item) for dim in dims)
         return self.add(graph.View(value, axes, source, target, text, span))
 
-    def note(self, value: int, leaves: Sequence[LeafDimension]) -> None:
+    def note(self, value: int, leaves: Leaves) -> None:
         """Add the constraints that leaves have on the dimensions of a value."""
         names = tuple(leaf.name if (size := self.size(leaf)) is None else size for leaf in leaves)
         spans = tuple(leaf.span for leaf in leaves)
@@ -202,11 +207,11 @@ class EinxBuilder:
 
     def assign(
         self,
-        target: Sequence[LeafDimension],
+        target: Leaves,
         operands: Sequence[LeafTensor],
         scalar: Scalar | Callable[[Mapping[str, int]], Scalar],
         fold: Fold | None = None,
-        measured: Sequence[LeafDimension] = (),
+        measured: Leaves = (),
         associative: bool = False,
     ) -> LeafTensor:
         """An assignment over leaves; a dimension of an operand that is no axis of it is read at 0.
@@ -231,12 +236,7 @@ class EinxBuilder:
         self._tie(value, axes, operands)
         return LeafTensor(value, tuple(target))
 
-    def looked_up(
-        self,
-        target: Sequence[LeafDimension],
-        table: LeafTensor,
-        pairs: Sequence[tuple[LeafDimension, LeafTensor]],
-    ) -> LeafTensor:
+    def looked_up(self, target: Leaves, table: LeafTensor, pairs: Lookups) -> LeafTensor:
         """Elements of a table at positions that tensors give: of each pair an axis of the table, and its positions."""
         axes = [*target, *(axis for axis, _ in pairs)]
         operands = [*(place for _, place in pairs), table]
@@ -246,12 +246,7 @@ class EinxBuilder:
         return LeafTensor(value, tuple(target))
 
     def scattered(
-        self,
-        base: LeafTensor,
-        pairs: Sequence[tuple[LeafDimension, LeafTensor]],
-        updates: LeafTensor,
-        scalar: Scalar,
-        acc: str | None,
+        self, base: LeafTensor, pairs: Lookups, updates: LeafTensor, scalar: Scalar, acc: str | None
     ) -> LeafTensor:
         """A tensor with elements stored anew, or accumulated into, at positions that tensors give."""
         operands = [*(place for _, place in pairs), updates]
@@ -265,13 +260,14 @@ class EinxBuilder:
 
     def _assignment(
         self,
-        axes: Sequence[LeafDimension],
-        target: Sequence[LeafDimension],
+        axes: Leaves,
+        target: Leaves,
         operands: Sequence[LeafTensor],
         scalar: Scalar,
         acc: str | None = None,
         skips: bool = False,
     ) -> graph.Assignment:
+        """An assignment over these leaves; axes are numbered in their order."""
         number = _numbered(axes)
         index = tuple(axis_index(number[leaf.key]) for leaf in target)
         reads = tuple(_read(each, number, skips, self.span) for each in operands)
@@ -279,9 +275,7 @@ class EinxBuilder:
         loops = tuple(graph.Axis(key, self.size(first[key]), first[key].span) for key in number)
         return graph.Assignment(loops, index, reads, scalar, acc, None, self.text, self.span)
 
-    def _tie(
-        self, value: int, axes: Sequence[LeafDimension], operands: Sequence[LeafTensor]
-    ) -> None:
+    def _tie(self, value: int, axes: Leaves, operands: Sequence[LeafTensor]) -> None:
         """Axes that no operand has are those of the operation of their name."""
         read = {leaf.key for each in operands for leaf in each.leaves}
         names = tuple(
@@ -317,7 +311,7 @@ class EinxBuilder:
         spans = tuple(each.span for each in tensor.leaves)
         self.sized.append(Sized(tensor.value, "dims", names, self.scope, spans, leaf.span))
 
-    def copied(self, tensor: LeafTensor, target: Sequence[LeafDimension]) -> LeafTensor:
+    def copied(self, tensor: LeafTensor, target: Leaves) -> LeafTensor:
         """A tensor with its leaves in another order, diagonals taken, broadcast along those that it lacks."""
         keys = [leaf.key for leaf in target]
         if [leaf.key for leaf in tensor.leaves] == keys:
@@ -375,6 +369,7 @@ def _whole(b: EinxBuilder, dim: _Dim) -> LeafDimension:
 
 
 def _slice(b: EinxBuilder, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
+    """A value of which the dimension at a ``place``, a concatenation, is one of its parts."""
     joined = dims[place].item
     assert isinstance(joined, einx.Concatenation)
     labels, names = _labels(dims, joined)
@@ -382,11 +377,11 @@ def _slice(b: EinxBuilder, value: int, dims: Sequence[_Dim], place: int, part: i
     given[place] = tuple(names)
     kept = [*labels[:place], names[part], *labels[place + 1 :]]
     spec = _spec([given], kept, b.span, _spans(dims, joined, labels, names))
-    slice_ = b.add(Operation((value,), Operand(0), "+", spec, spec.text, b.span))
+    sliced = b.add(Operation((value,), Operand(0), "+", spec, spec.text, b.span))
     amounts = tuple(_amount(each, b.sizes) for each in joined.items)
     spans = tuple(each.span for each in joined.items)
-    b.sized.append(Sized(slice_, "labels", amounts, b.scope, spans, joined.span, tuple(names)))
-    return slice_
+    b.sized.append(Sized(sliced, "labels", amounts, b.scope, spans, joined.span, tuple(names)))
+    return sliced
 
 
 def _labels(dims: Sequence[_Dim], joined: einx.Concatenation) -> tuple[list[str], list[str]]:
@@ -401,6 +396,7 @@ def _labels(dims: Sequence[_Dim], joined: einx.Concatenation) -> tuple[list[str]
 
 
 def _amount(item: einx.Item, sizes: Mapping[str, int]) -> Amount:
+    """The size that an item states: a number, a name, a product of these; None where that is more than one product."""
     match item:
         case einx.Axis():
             return sizes.get(item.name, item.name)
@@ -440,7 +436,7 @@ def joined(b: EinxBuilder, dims: list[_Dim], piece: Callable[[list[_Dim]], int])
     return b.merged(LeafTensor(value, leaves), dims)
 
 
-def _numbered(leaves: Sequence[LeafDimension]) -> dict[str, int]:
+def _numbered(leaves: Leaves) -> dict[str, int]:
     keys = dict.fromkeys(leaf.key for leaf in leaves)
     return {key: n for n, key in enumerate(keys)}
 
@@ -455,9 +451,7 @@ def _read(tensor: LeafTensor, number: Mapping[str, int], skips: bool, span: Span
     return graph.Read(tensor.value, index, skips, tuple(leaf.span for leaf in tensor.leaves), span)
 
 
-def _lookups(
-    axes: Sequence[LeafDimension], pairs: Sequence[tuple[LeafDimension, LeafTensor]]
-) -> tuple[graph.Lookup, ...]:
+def _lookups(axes: Leaves, pairs: Lookups) -> tuple[graph.Lookup, ...]:
     number = _numbered(axes)
     return tuple(graph.Lookup(number[axis.key], n) for n, (axis, _) in enumerate(pairs))
 
@@ -505,16 +499,11 @@ def _spec(
     """The einsum specification over labels; a tuple of labels is a concatenation."""
 
     def shape(axes: Sequence[str | tuple[str, ...]]) -> ShapeSpec:
-        row = SpecRow(
-            tuple(
-                SpecLabel(axis, spans[axis]) if isinstance(axis, str) else Joined(axis, spans[axis])
-                for axis in axes
-            ),
-            None,
-            (),
+        entries = tuple(
+            SpecLabel(axis, spans[axis]) if isinstance(axis, str) else Joined(axis, spans[axis])
+            for axis in axes
         )
-        none = SpecRow((), None, ())
-        return ShapeSpec((none, none, row), span)
+        return output_shape(SpecRow(entries, None, ()), span)
 
     def text(axes: Sequence[str | tuple[str, ...]]) -> str:
         return ",".join(axis if isinstance(axis, str) else "^".join(axis) for axis in axes)

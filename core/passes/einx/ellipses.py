@@ -20,6 +20,7 @@ from ilang.core.ir import einx
 from ilang.core.names import LETTERS, Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
+from ilang.core.walks import left_unsettled
 
 UNMARKED = str.maketrans("", "", "[]")
 """Takes brackets away: where they stand is no difference between axes."""
@@ -133,7 +134,7 @@ class _Counts:
             lengths = _lengths(parameter, value)
             if len(path) < len(lengths):
                 name = parameter.name
-                message = f"{name} is given as {_shown(value)}, and axis {name} is not repeated"
+                message = f"{name} is given as {value!r}, and axis {name} is not repeated"
                 if path:
                     message = (
                         f"{name} is given {len(lengths)} tuples deep, and has {len(path)} ellipses"
@@ -142,9 +143,7 @@ class _Counts:
                 labels = [Label(self._paths[name][1].span, "this axis")]
                 raise ShapeError("E0541", message, parameter.span, help_line, labels)
             for number, length in zip(path, lengths, strict=False):
-                self._give(
-                    self.find(number), length, f"{parameter.name}={_shown(value)}", parameter.span
-                )
+                self._give(self.find(number), length, f"{parameter.name}={value!r}", parameter.span)
 
     def _give(self, number: int, times: int, because: str, span: Span) -> None:
         before = self.known.setdefault(number, (times, because, span))
@@ -172,16 +171,7 @@ class _Counts:
             for given, rank, name in zip(inputs, ranks, names, strict=True)
             if rank is not None
         ]
-        moved = True
-        while moved and pending:
-            moved, rest = False, []
-            for given, rank, name in pending:
-                settled = self._settle(given, rank, name)
-                moved = moved or settled
-                if not settled:
-                    rest.append((given, rank, name))
-            pending = rest
-        for given, rank, name in pending:
+        for given, rank, name in left_unsettled(pending, lambda each: self._settle(*each)):
             opened = [item for item in _rooted(given.items) if self.of(item) not in self.known]
             texts = " and ".join(f"`{einx.item_text(item)}`" for item in opened)
             message = f"{name} has rank {rank}, and nothing says how it is divided among {texts}"
@@ -210,6 +200,7 @@ class _Counts:
         return True
 
     def _width(self, items: Sequence[einx.Item]) -> dict[Monomial, int]:
+        """The number of dimensions of items: a number for each product of counts that are not known yet."""
         total: dict[Monomial, int] = {}
         for item in items:
             if isinstance(item, einx.Repetition):
@@ -249,22 +240,20 @@ def _axes(items: Sequence[einx.Item]) -> Iterator[einx.Axis]:
         yield from _axes(einx.inside(item))
 
 
-def _shown(value: einx.Sizes) -> str:
-    return repr(value)
-
-
 def _lengths(parameter: einx.Parameter, value: einx.Sizes) -> list[int]:
     """The lengths of nested tuples, the outermost first. Raises ShapeError E0542."""
     if not isinstance(value, tuple):
         return []
     inner = [_lengths(parameter, each) for each in value]
     if any(each != inner[0] for each in inner):
-        message = f"{parameter.name} is given as {_shown(value)}, whose parts differ in length"
+        message = f"{parameter.name} is given as {value!r}, whose parts differ in length"
         raise ShapeError("E0542", message, parameter.span, "an axis is repeated equally often")
     return [len(value), *(inner[0] if inner else [])]
 
 
 class _Repetitions:
+    """The expressions of a form, with each ellipsis repeated as often as its count says."""
+
     def __init__(self, form: einx.Form, counts: _Counts) -> None:
         self.form = form
         self.counts = counts

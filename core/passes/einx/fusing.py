@@ -12,7 +12,8 @@ A number is an axis of its own wherever it is written, but in runs of several co
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 from ilang.core.infer.unionfind import UnionFind
@@ -20,6 +21,9 @@ from ilang.core.ir import einx
 from ilang.core.names import Names
 from ilang.core.passes.einx.ellipses import RepeatedForm
 from ilang.core.record import record, replace
+
+ListChange = Callable[[Sequence[einx.Item]], Iterable[einx.Item]]
+"""A change of the axes and numbers of a list of items; compositions and brackets in it stay."""
 
 
 @record
@@ -57,12 +61,14 @@ def fuse(
     )
     while pair is not None:
         name = unique.fresh("_".join(pair))
-        flat = tuple(replace(each, items=_joined(each.items, pair, name)) for each in flat)
+        joined = partial(_joined, pair=pair, name=name)
+        flat = tuple(replace(each, items=_with_leaves(each.items, joined)) for each in flat)
         pair = _pair(flat, kept)
     return flat
 
 
 def _flat(items: Sequence[einx.Item]) -> tuple[einx.Item, ...]:
+    """Items whose compositions hold no compositions."""
     flat: list[einx.Item] = []
     for item in items:
         match item:
@@ -93,6 +99,7 @@ def _leaves(items: Sequence[einx.Item]) -> Iterator[einx.Item]:
 
 
 def _pair(expressions: Sequence[einx.Expression], kept: Collection[str]) -> tuple[str, str] | None:
+    """The first two axes that stand next to each other, in this order, wherever one of them stands; or None."""
     after: dict[str, str | None] = {}
     before: dict[str, str | None] = {}
     for expression in expressions:
@@ -132,25 +139,27 @@ def _runs(items: Sequence[einx.Item], composed: bool = False) -> Iterator[list[s
         yield run
 
 
-def _joined(items: Sequence[einx.Item], pair: tuple[str, str], name: str) -> tuple[einx.Item, ...]:
-    joined: list[einx.Item] = []
-    skipped = False
-    for n, item in enumerate(items):
-        if skipped:
-            skipped = False
-            continue
-        match item:
-            case einx.Axis() if item.name == pair[0]:
-                joined.append(einx.Axis(name, item.span.to(items[n + 1].span)))
-                skipped = True
-            case einx.Composition():
-                inner = _joined(item.items, pair, name)
-                joined.append(inner[0] if len(inner) == 1 else replace(item, items=inner))
-            case einx.Concatenation() | einx.Bracket():
-                joined.append(replace(item, items=_joined(item.items, pair, name)))
-            case _:
-                joined.append(item)
-    return tuple(joined)
+def _with_leaves(items: Sequence[einx.Item], change: ListChange) -> tuple[einx.Item, ...]:
+    """Items whose axes and numbers are changed, list by list; a composition of one item is that item."""
+    changed: list[einx.Item] = []
+    for item in change(items):
+        inner = _with_leaves(einx.inside(item), change)
+        if isinstance(item, einx.Composition) and len(inner) == 1:
+            changed.append(inner[0])
+        else:
+            is_leaf = isinstance(item, einx.Axis | einx.UnnamedAxis)
+            changed.append(item if is_leaf else replace(item, items=inner))
+    return tuple(changed)
+
+
+def _joined(items: Sequence[einx.Item], pair: tuple[str, str], name: str) -> Iterator[einx.Item]:
+    """The items, with one axis in place of two that stand next to each other."""
+    rest = iter(items)
+    for item in rest:
+        if isinstance(item, einx.Axis) and item.name == pair[0]:
+            yield einx.Axis(name, item.span.to(next(rest).span))
+        else:
+            yield item
 
 
 Runs = list[list[tuple[int, int]]]
@@ -173,7 +182,13 @@ def with_alike(flat: Sequence[einx.Expression], inputs: int) -> tuple[einx.Expre
     same = numbers.joined()
     first = [numbers.leaves[same.find(n)] for n in range(len(numbers.leaves))]
     one = {_place(leaf): axis for leaf, axis in zip(numbers.leaves, first, strict=True)}
-    return tuple(replace(each, items=_replaced(each.items, one)) for each in flat)
+
+    def replaced(items: Sequence[einx.Item]) -> Iterator[einx.Item]:
+        for item in items:
+            axis = one.get(_place(item)) if isinstance(item, einx.UnnamedAxis) else None
+            yield item if axis is None else replace(item, place=axis.place, at=axis.at)
+
+    return tuple(replace(each, items=_with_leaves(each.items, replaced)) for each in flat)
 
 
 class _Numbers:
@@ -269,22 +284,3 @@ def _key(each: einx.Occurrence) -> Hashable:
 
 def _place(leaf: einx.UnnamedAxis) -> Hashable:
     return leaf.place, leaf.at
-
-
-def _replaced(
-    items: Sequence[einx.Item], one: Mapping[Hashable, einx.UnnamedAxis]
-) -> tuple[einx.Item, ...]:
-    replaced: list[einx.Item] = []
-    for item in items:
-        match item:
-            case einx.UnnamedAxis():
-                axis = one.get(_place(item), item)
-                replaced.append(replace(item, place=axis.place, at=axis.at))
-            case einx.Composition():
-                inner = _replaced(item.items, one)
-                replaced.append(inner[0] if len(inner) == 1 else replace(item, items=inner))
-            case einx.Concatenation() | einx.Bracket():
-                replaced.append(replace(item, items=_replaced(item.items, one)))
-            case _:
-                replaced.append(item)
-    return tuple(replaced)

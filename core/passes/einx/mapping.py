@@ -29,8 +29,9 @@ from ilang.core.ir.operation import Amount, Operation, Sized
 from ilang.core.ir.scalar import Operand, Position, Scalar
 from ilang.core.ir.spec import AxisLabel, ShapeSpec, Spec
 from ilang.core.names import Names
-from ilang.core.passes.einx.building import EinxBuilder, LeafDimension, LeafTensor
+from ilang.core.passes.einx.building import EinxBuilder, LeafDimension, LeafTensor, Leaves
 from ilang.core.record import mapped, replace
+from ilang.core.source import Span
 from ilang.core.walks import reached
 
 T = TypeVar("T")
@@ -39,9 +40,7 @@ T = TypeVar("T")
 class BatchedProgram:
     """A program without einx operations, put along the leaves of its inputs that are not in brackets."""
 
-    def __init__(
-        self, building: EinxBuilder, program: Graph, order: Sequence[LeafDimension]
-    ) -> None:
+    def __init__(self, building: EinxBuilder, program: Graph, order: Leaves) -> None:
         """Add to what is built; ``order`` has the leaves that any input may be along, as results have them."""
         self.building = building
         self.program = program
@@ -84,18 +83,25 @@ class BatchedProgram:
             self.stored[value] = order
 
     def _plain(self, value: int) -> int:
+        """A value whose dimensions stand in the order of its axes; an input that is stored otherwise is copied."""
         order = self.stored.pop(value, None)
         if order is None:
             return self.values[value]
         along, span, text = self.along[value], self.building.span, self.building.text
         further = [Axis(f"n{n}", None, span) for n in range(len(order) - len(along))]
-        target = tuple(map(axis_index, range(len(order))))
-        index = tuple(target[n] for n in order)
-        read = Read(self.values[value], index, False, (span,) * len(order), span)
         axes = (*self._axes(along), *further)
-        copy = Assignment(axes, target, (read,), Operand(0), None, None, text, span)
-        self.values[value] = self.building.add(copy)
+        self.values[value] = self._copied(self.values[value], axes, order, text, span)
         return self.values[value]
+
+    def _copied(
+        self, value: int, axes: tuple[Axis, ...], order: Sequence[int], text: str, span: Span
+    ) -> int:
+        """A copy of a value, of which ``order`` says which of the axes walks each dimension."""
+        target = tuple(map(axis_index, range(len(axes))))
+        spans = tuple(span for _ in order)
+        read = Read(value, tuple(target[n] for n in order), False, spans, span)
+        copy = Assignment(axes, target, (read,), Operand(0), None, None, text, span)
+        return self.building.add(copy)
 
     def annotations(self, scope: int) -> list[Annotation]:
         """The annotations of types in the program; sizes are constraints. The scope is one that nothing else has."""
@@ -127,10 +133,10 @@ class BatchedProgram:
                 raise InternalError("E9901", f"no node of a component: {type(node).__name__}")
         return self.building.add(rewired_node)
 
-    def _axes(self, leaves: Sequence[LeafDimension]) -> list[Axis]:
+    def _axes(self, leaves: Leaves) -> list[Axis]:
         return [Axis(leaf.key, self.building.size(leaf), leaf.span) for leaf in leaves]
 
-    def _assignment(self, node: Assignment, along: Sequence[LeafDimension]) -> int:
+    def _assignment(self, node: Assignment, along: Leaves) -> int:
         """An assignment of a component, done for each element along some axes: its loops stand inside of theirs."""
         count = len(along)
         moved = {axis: axis + count for axis in range(len(node.axes))}
@@ -165,22 +171,17 @@ class BatchedProgram:
         )
         return self.building.add(batched)
 
-    def _base(self, value: int, along: Sequence[LeafDimension], node: Assignment) -> int:
+    def _base(self, value: int, along: Leaves, node: Assignment) -> int:
+        """The tensor that elements are stored into, repeated along the axes that it lacks."""
         start = self._plain(value)
         if len(self.along[value]) == len(along):
             return start
         further = [Axis(f"n{n}", None, node.span) for n in range(len(node.target))]
         axes = (*self._axes(along), *further)
         keys = {leaf.key for leaf in self.along[value]}
-        every = tuple(map(axis_index, range(len(axes))))
-        index = (
-            *(each for leaf, each in zip(along, every, strict=False) if leaf.key in keys),
-            *every[len(along) :],
-        )
-        spans = tuple(node.span for _ in index)
-        read = Read(start, index, False, spans, node.span)
-        copy = Assignment(axes, every, (read,), Operand(0), None, None, node.text, node.span)
-        copied = self.building.add(copy)
+        order = [n for n, leaf in enumerate(along) if leaf.key in keys]
+        order += range(len(along), len(axes))
+        copied = self._copied(start, axes, order, node.text, node.span)
         names = (None if leaf.key in keys else leaf.name for leaf in along)
         amounts = (*names, *(None for _ in further))
         spans = tuple(axis.span for axis in axes)
@@ -188,9 +189,7 @@ class BatchedProgram:
         self.building.sized.append(Sized(copied, "axes", amounts, scope, spans, node.span))
         return copied
 
-    def _contraction(
-        self, node: Operation, spec: Spec, along: Sequence[LeafDimension]
-    ) -> Operation:
+    def _contraction(self, node: Operation, spec: Spec, along: Leaves) -> Operation:
         """A specification with labels for axes in front of what each shape has.
 
         An array has its axes in the order batch, output, input: what stands before them is of the batch row.
@@ -198,7 +197,7 @@ class BatchedProgram:
         unique = Names(spec.names())
         labels = {leaf.key: AxisLabel(unique.fresh(leaf.key), leaf.span) for leaf in along}
 
-        def before(shape: ShapeSpec, leaves: Sequence[LeafDimension]) -> ShapeSpec:
+        def before(shape: ShapeSpec, leaves: Leaves) -> ShapeSpec:
             batch, *others = shape.rows
             first = tuple(labels[leaf.key] for leaf in leaves)
             return replace(shape, rows=(replace(batch, leading=(*first, *batch.leading)), *others))
@@ -254,7 +253,7 @@ def _after(groups: Groups, count: int) -> Groups:
     return (*((n,) for n in range(count)), *moved)
 
 
-def _text_along(text: str, along: Sequence[LeafDimension]) -> str:
+def _text_along(text: str, along: Leaves) -> str:
     """The text of work for each of some axes: its loops go over these as well, which the text alone does not name."""
     names = " ".join(leaf.name or str(leaf.size) for leaf in along)
     return f"{text} of each {names}" if along else text

@@ -69,6 +69,7 @@ def order_of_pieces(form: einx.Form) -> str | None:
 
 
 def _pieces(expression: einx.Expression) -> Iterator[frozenset[str]]:
+    """The names of each piece of an expression: one of each concatenation, in every combination."""
     for items in product(*map(_parts, expression.items)):
         yield frozenset(name for names in items for name in names)
 

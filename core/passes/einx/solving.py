@@ -102,6 +102,8 @@ def _size(item: einx.Item, sizes: Mapping[str, int]) -> int:
 
 
 class _System:
+    """The equations of expressions and shapes, and a search of the sizes that these leave open."""
+
     def __init__(
         self,
         expressions: Sequence[einx.Expression],
@@ -156,11 +158,11 @@ class _System:
             constraints += scopes.determined(0, name, whole(axis.span.source))
             if name in sizes:
                 given = Origin(f"the parameter {name}", None, "", "written")
-                known = Known(sizes[name], False, None, given)
-                says = Origin(f"axis {name}", axis.span, "", None)
+                known = Known(sizes[name], given)
+                says = Origin(f"axis {name}", axis.span)
                 constraints.append(DimEqual(var, known, says))
         for item, known in self._known():
-            origin = Origin(f"`{item.span.text()}`", item.span, "", None)
+            origin = Origin(f"`{item.span.text()}`", item.span)
             constraints += _equation(item, known, origin, scopes, fresh)
         solution = solve(count, 0, constraints, dict(_named(scopes)))
         return {
@@ -173,10 +175,11 @@ class _System:
         for expression, shape, tensor in tensors:
             pairs = zip(einx.unbracketed(expression.items), shape or (), strict=False)
             for number, (item, size) in enumerate(pairs):
-                says = Origin(f"dimension {number} of {tensor}", item.span, "", None)
-                yield item, Known(size, False, None, says)
+                says = Origin(f"dimension {number} of {tensor}", item.span)
+                yield item, Known(size, says)
 
     def _search(self, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        """The solutions for each number that an open axis may have, the one of the fewest; and so on."""
         if self.tried > MOST_TRIED:
             return
         opened = {name: self._possible(name) for name in self.axes if name not in sizes}
@@ -211,6 +214,7 @@ class _System:
         )
 
     def _possible(self, name: str) -> list[int]:
+        """The sizes that an axis may have by the dimensions in which it stands; empty where none of these is known."""
         best: list[int] = []
         for item, known in self._known():
             within = list(_within(item))
@@ -263,7 +267,7 @@ def _made(
             return scopes.name(0, item.name, item.span)
         case einx.UnnamedAxis():
             written = Origin(f"`{item.span.text()}`", item.span, "", "written")
-            return Known(item.size, False, None, written)
+            return Known(item.size, written)
         case einx.Concatenation():
             parts = [(1, _made(part, says, scopes, fresh, constraints)) for part in item.items]
             return weighted(parts, 0, says)

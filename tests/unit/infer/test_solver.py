@@ -32,11 +32,11 @@ AT = Origin("the test", None)
 
 
 def size(n: int, label: str | None = None) -> Known:
-    return Known(n, False, label, Origin(f"an axis of {n}", None))
+    return Known(n, Origin(f"an axis of {n}", None), label=label)
 
 
 def unit() -> Known:
-    return Known(1, True, None, Origin("a literal", None))
+    return Known(1, Origin("a literal", None), stretch=True)
 
 
 def row(*axes: int | Dim) -> Row:
