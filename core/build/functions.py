@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ilang.core.build import values
 from ilang.core.build.callers import Callers
 from ilang.core.build.settings import (
     Around,
@@ -21,17 +22,6 @@ from ilang.core.build.settings import (
     Setting,
 )
 from ilang.core.build.tensor import Rows, literal_rows
-from ilang.core.build.values import (
-    ComponentCall,
-    Computed,
-    Custom,
-    NumberTensor,
-    Output,
-    Owner,
-    Stored,
-    Tensor,
-    constant,
-)
 from ilang.core.diagnostic import ElementTypeError, Label, MeaningError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import functions as ast
@@ -66,29 +56,29 @@ class Functions(Configuration):
         self.component = around.component
         self.load = around.load
         self.einx = around.einx
-        self.shared: dict[str, tuple[Owner, dict[object, Owner]]] = {}
-        self.constraints: list[Tensor] = []
-        self.notes: list[tuple[Tensor, str, ast.ShapeNote, int]] = []
+        self.shared: dict[str, tuple[values.Owner, dict[object, values.Owner]]] = {}
+        self.constraints: list[values.Tensor] = []
+        self.notes: list[tuple[values.Tensor, str, ast.ShapeNote, int]] = []
         self.written: dict[tuple[object, ...], int] = {}
         """The scope of what heads say of tensors."""
         self.scopes = 0
         self.scope = 0
         """The scope of the head whose tensors were noted last."""
-        self.order: dict[Stored, int] = {}
+        self.order: dict[values.Stored, int] = {}
         """Parameters in the order of evaluation."""
         self.active: dict[int, ast.Head] = {}
         """The heads of calls that are followed, by identity, the outermost first."""
-        self.bindings: list[tuple[int, str, Tensor, Span]] = []
+        self.bindings: list[tuple[int, str, values.Tensor, Span]] = []
         """Names that are bound: so many calls deep, the name, its value and its place."""
-        self.called: list[tuple[int, str, Tensor, Span]] = []
+        self.called: list[tuple[int, str, values.Tensor, Span]] = []
         """Results of calls, alike."""
         self.strings: dict[int, dict[str, list[ast.Declared]]] = {}
         """The strings that each function declares, by its identity."""
-        self.untrained: dict[Stored, Custom] = {}
-        self.integers: dict[Stored, str] = {}
+        self.untrained: dict[values.Stored, values.Custom] = {}
+        self.integers: dict[values.Stored, str] = {}
         """Integer types that heads of calls write for inputs which have none."""
-        self.next: dict[Stored, tuple[Tensor, Span]] = {}
-        self.root: Owner
+        self.next: dict[values.Stored, tuple[values.Tensor, Span]] = {}
+        self.root: values.Owner
 
     def count(self, more: int, span: Span) -> None:
         """Count expressions that are evaluated: those of each call, and of each turn of a ``repeat``.
@@ -101,7 +91,7 @@ class Functions(Configuration):
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
-    def tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
+    def tensor(self, frame: Evaluation, term: ast.Term) -> values.Tensor:
         """The tensor that an expression is; chains of operators that lean left are followed by a loop."""
         chain: list[ast.Term] = []
         while True:
@@ -121,7 +111,7 @@ class Functions(Configuration):
             value = self._continued(frame, chain.pop(), value)
         return value
 
-    def _continued(self, frame: Evaluation, term: ast.Term, left: Tensor) -> Tensor:
+    def _continued(self, frame: Evaluation, term: ast.Term, left: values.Tensor) -> values.Tensor:
         """An expression whose left operand is a tensor already."""
         match term:
             case ast.Binary():
@@ -143,19 +133,19 @@ class Functions(Configuration):
             case _:
                 raise AssertionError(term)
 
-    def _tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
+    def _tensor(self, frame: Evaluation, term: ast.Term) -> values.Tensor:
         match term:
             case ast.Reference():
                 return tensor_of(self.meaning(frame, term), term.span)
             case ast.Access():
                 return self.access(frame, term)
             case ast.Number():
-                return NumberTensor(term.value, term.span)
+                return values.NumberTensor(term.value, term.span)
             case ast.Unit():
                 rows: Rows = ((), (), ((1, term.label),))
-                return constant(term.span.brief(), rows, [term.number], term.span)
+                return values.constant(term.span.brief(), rows, [term.number], term.span)
             case ast.Nested():
-                return constant(term.span.brief(), literal_rows(term), term, term.span)
+                return values.constant(term.span.brief(), literal_rows(term), term, term.span)
             case ast.Declared():
                 return self.parameter(frame, term)
             case ast.Unary():
@@ -185,7 +175,7 @@ class Functions(Configuration):
                 return _only(self._outputs(graph, [], name.span), name.span)
         raise AssertionError(name)
 
-    def access(self, frame: Evaluation, term: ast.Access) -> Tensor:
+    def access(self, frame: Evaluation, term: ast.Access) -> values.Tensor:
         """A part of a tensor: only routines have parts."""
         raise AssertionError(term)
 
@@ -194,27 +184,29 @@ class Functions(Configuration):
         scalar: Scalar,
         acc: str,
         logic: Logic,
-        operands: Sequence[Tensor],
+        operands: Sequence[values.Tensor],
         span: Span,
         schedule: Schedule | None = None,
-    ) -> Tensor:
+    ) -> values.Tensor:
         """The result of an operation."""
         place = self.callers.placed(span)
         logic = self.callers.placed(logic)
-        return Computed(tuple(operands), scalar, acc, logic, span.brief(), schedule, place)
+        return values.Computed(tuple(operands), scalar, acc, logic, span.brief(), schedule, place)
 
-    def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:
+    def pointwise(
+        self, scalar: Scalar, operands: Sequence[values.Tensor], span: Span
+    ) -> values.Tensor:
         """A scalar function, element by element."""
         return self.operation(scalar, "+", "pointwise", operands, span)
 
-    def _binary(self, frame: Evaluation, term: ast.Binary, left: Tensor) -> Tensor:
+    def _binary(self, frame: Evaluation, term: ast.Binary, left: values.Tensor) -> values.Tensor:
         if term.operator == "**.":
             return self.pointwise(_power(self.number(frame, term.right)), [left], term.span)
         right = self.tensor(frame, term.right)
         if term.operator in ("*", "/"):
             for side, value in ((term.left, left), (term.right, right)):
-                if isinstance(value, NumberTensor) or (
-                    isinstance(value, Stored) and value.kind == "setting"
+                if isinstance(value, values.NumberTensor) or (
+                    isinstance(value, values.Stored) and value.kind == "setting"
                 ):
                     raise MeaningError(
                         "E0192",
@@ -229,7 +221,7 @@ class Functions(Configuration):
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def parameter(self, frame: Evaluation, term: ast.Declared) -> Tensor:
+    def parameter(self, frame: Evaluation, term: ast.Declared) -> values.Tensor:
         """The parameter that a string declares: the same one wherever the string stands in a body."""
         key = "_".join([term.name, *(str(turn + 1) for turn in frame.turns)])
         known = frame.owner.held.get(key)
@@ -238,13 +230,13 @@ class Functions(Configuration):
             rows, initial = self._first_shape(frame, term.name)
             if initial is None and kept:
                 initial = 0.0
-            known = Stored("parameter", key, rows, initial, term.span, owner=frame.owner)
+            known = values.Stored("parameter", key, rows, initial, term.span, owner=frame.owner)
             frame.owner.held[key] = known
             self.order[known] = len(self.order)
-        value: Tensor = known
+        value: values.Tensor = known
         if kept:
             # Tensors that runs give other values are not trained: nothing flows back to them.
-            rule = Custom(known, term.name, term.span)
+            rule = values.Custom(known, term.name, term.span)
             value = self.untrained.setdefault(known, rule)
         frame.names.setdefault(term.name, value)
         return value
@@ -279,7 +271,7 @@ class Functions(Configuration):
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def call(self, frame: Evaluation, term: ast.Called) -> Sequence[Tensor]:
+    def call(self, frame: Evaluation, term: ast.Called) -> Sequence[values.Tensor]:
         """The outputs of a call, whose name, arguments and configuration fit (``notation/functions/misused.py``)."""
         self.count(1, term.span)
         name = term.component.name if isinstance(term.component, ast.Reference) else None
@@ -302,9 +294,9 @@ class Functions(Configuration):
         words = given_for(names, [each.span.text() for each in term.arguments])
         return self._outputs(graph, given, term.span, words)
 
-    def arguments(self, frame: Evaluation, terms: Sequence[ast.Term]) -> list[Tensor]:
+    def arguments(self, frame: Evaluation, terms: Sequence[ast.Term]) -> list[values.Tensor]:
         """The tensors of arguments; a call stands for all of its outputs."""
-        given: list[Tensor] = []
+        given: list[values.Tensor] = []
         for term in terms:
             if isinstance(term, ast.Called):
                 given += self.call(frame, term)
@@ -313,11 +305,11 @@ class Functions(Configuration):
         return given
 
     def _outputs(
-        self, graph: Graph, given: Sequence[Tensor], span: Span, words: str = ""
-    ) -> list[Tensor]:
+        self, graph: Graph, given: Sequence[values.Tensor], span: Span, words: str = ""
+    ) -> list[values.Tensor]:
         graph = self.callers.component(graph, span, words)
-        component = ComponentCall(graph, tuple(given), span)
-        return [Output(component, number, span) for number in range(len(graph.outputs))]
+        component = values.ComponentCall(graph, tuple(given), span)
+        return [values.Output(component, number, span) for number in range(len(graph.outputs))]
 
     def bind(self, frame: Evaluation, name: str, term: ast.Term) -> None:
         """Give a name to what a term is: a tensor, or an instance of a definition."""
@@ -333,12 +325,12 @@ class Functions(Configuration):
                 return
         value = self.tensor(frame, term)
         frame.names[name] = value
-        if isinstance(value, Computed | Output | Custom):
+        if isinstance(value, values.Computed | values.Output | values.Custom):
             self.bindings.append((len(self.active), name, value, term.span))
 
     def _owner(
         self, frame: Evaluation, function: ast.Function, base: str, term: ast.Called
-    ) -> tuple[Owner, dict[object, Owner] | None]:
+    ) -> tuple[values.Owner, dict[object, values.Owner] | None]:
         """Whose parameters a call has."""
         head = function.head
         if head.configuration is None:
@@ -356,12 +348,12 @@ class Functions(Configuration):
     def applied(
         self,
         function: ast.Function,
-        owner: Owner,
-        given: Sequence[Tensor],
+        owner: values.Owner,
+        given: Sequence[values.Tensor],
         settings: Mapping[str, Setting],
         term: ast.Called,
-        kept: dict[object, Owner] | None,
-    ) -> Tensor:
+        kept: dict[object, values.Owner] | None,
+    ) -> values.Tensor:
         """The result of a tensor function.
 
         Args:
@@ -395,7 +387,7 @@ class Functions(Configuration):
         return result
 
     def noted(
-        self, heads: Sequence[ast.TensorParameter], given: Sequence[Tensor]
+        self, heads: Sequence[ast.TensorParameter], given: Sequence[values.Tensor]
     ) -> dict[str, Meaning]:
         """The tensors of a head by name; what it writes of their rows is noted, once of the same tensors.
 
@@ -405,7 +397,11 @@ class Functions(Configuration):
             ElementTypeError: E0604 (it is written as a float).
         """
         for head, value in zip(heads, given, strict=True):
-            if head.dtype in INTEGERS and isinstance(value, Stored) and value.kind == "input":
+            if (
+                head.dtype in INTEGERS
+                and isinstance(value, values.Stored)
+                and value.kind == "input"
+            ):
                 if (value.dtype or head.dtype) not in INTEGERS:
                     message = f"`{value.name}` is {value.dtype}, and is given as `{head.name}`, of type {head.dtype}"
                     help_line = f"write `{value.name}: {head.dtype}`"
@@ -425,7 +421,7 @@ class Functions(Configuration):
                 self.notes.append((value, head.name, note, self.scopes))
         return names
 
-    def body(self, frame: Evaluation, body: ast.Body) -> Tensor:
+    def body(self, frame: Evaluation, body: ast.Body) -> values.Tensor:
         """The result of a body.
 
         What ``"name" =: EXPR`` gives is what the next run begins with; in this one the name means what it began with.
@@ -436,8 +432,8 @@ class Functions(Configuration):
         for each in body.bindings:
             if isinstance(each, ast.StateUpdate):
                 value = self.parameter(frame, each.target)
-                assert isinstance(value, Custom)
-                assert isinstance(value.value, Stored)
+                assert isinstance(value, values.Custom)
+                assert isinstance(value.value, values.Stored)
                 if value.value in self.next:
                     name = each.target.name
                     message = f"`{name}` is given two values for the next run: two calls share it"
@@ -451,7 +447,7 @@ class Functions(Configuration):
         return self.tensor(frame, body.result)
 
 
-def _repeated(build: Functions, frame: Evaluation, term: ast.Repeated) -> Tensor:
+def _repeated(build: Functions, frame: Evaluation, term: ast.Repeated) -> values.Tensor:
     """``repeat``: the result of each turn is what the next begins with."""
     over = build.known(build.setting(frame, term.over))
     if not isinstance(over, tuple):
@@ -468,7 +464,7 @@ def _repeated(build: Functions, frame: Evaluation, term: ast.Repeated) -> Tensor
     return carried
 
 
-def _primitive(build: Functions, frame: Evaluation, name: str, term: ast.Called) -> Tensor:
+def _primitive(build: Functions, frame: Evaluation, name: str, term: ast.Called) -> values.Tensor:
     takes_all = name in ELEMENTWISE or name in ALONG
     given = build.arguments(frame, term.arguments) if takes_all else []
     if name in ALONG and len(given) == 1:
@@ -482,7 +478,7 @@ def _primitive(build: Functions, frame: Evaluation, name: str, term: ast.Called)
     return special(build, frame, name, term)
 
 
-def tensor_of(meaning: Meaning, span: Span) -> Tensor:
+def tensor_of(meaning: Meaning, span: Span) -> values.Tensor:
     """The tensor that a name means.
 
     Raises:
@@ -492,7 +488,7 @@ def tensor_of(meaning: Meaning, span: Span) -> Tensor:
         if meaning.tensor is not None:
             return meaning.tensor
         if not isinstance(meaning.value, tuple | str):
-            return NumberTensor(meaning.value, span)
+            return values.NumberTensor(meaning.value, span)
         kind = "list of numbers" if isinstance(meaning.value, tuple) else "string"
         message = f"a {kind} is a configuration value, and no tensor"
         labels = [Label(span, "a tensor belongs here"), Label(meaning.span, kind)]
@@ -502,21 +498,21 @@ def tensor_of(meaning: Meaning, span: Span) -> Tensor:
     return meaning
 
 
-def _scheduled(value: Tensor, schedule: Schedule) -> Tensor:
-    if isinstance(value, Computed):
+def _scheduled(value: values.Tensor, schedule: Schedule) -> values.Tensor:
+    if isinstance(value, values.Computed):
         return replace(value, schedule=schedule)
     message = "a schedule is that of an operation, and this is none"
     raise MeaningError("E0267", message, schedule.span, "write it after an operation")
 
 
-def _unary(build: Functions, term: ast.Unary, operand: Tensor) -> Tensor:
-    if term.operator == "-" and isinstance(operand, NumberTensor):
-        return NumberTensor(minus(operand.value), term.span)
+def _unary(build: Functions, term: ast.Unary, operand: values.Tensor) -> values.Tensor:
+    if term.operator == "-" and isinstance(operand, values.NumberTensor):
+        return values.NumberTensor(minus(operand.value), term.span)
     scalar = UNARY[term.operator]
     return operand if scalar is None else build.pointwise(scalar, [operand], term.span)
 
 
-def _only(outputs: Sequence[Tensor], span: Span) -> Tensor:
+def _only(outputs: Sequence[values.Tensor], span: Span) -> values.Tensor:
     if len(outputs) != 1:
         message = f"a call in an expression has one output, and this one has {len(outputs)}"
         raise MeaningError("E0443", message, span, "define one that gives this output alone")

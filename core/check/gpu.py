@@ -9,17 +9,9 @@ from ilang.core.calculus.affine import row_step
 from ilang.core.check import kernel as kernels
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES, FLOATS
+from ilang.core.ir import gpu
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile, Transpose
-from ilang.core.ir.gpu import (
-    Barrier,
-    CombineThreads,
-    MatrixProduct,
-    SwapBuffers,
-    ThreadLoop,
-    VectorAccess,
-    threads_of,
-)
 from ilang.core.ir.ids import LocalId
 from ilang.core.ir.rewriting import Access, accesses, chosen_loads, named, strides, vector_stores
 from ilang.core.ir.scalar import Load, Scalar, scalars_within
@@ -29,7 +21,7 @@ from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
-TOGETHER = (ThreadLoop, Barrier, SwapBuffers)
+TOGETHER = (gpu.ThreadLoop, gpu.Barrier, gpu.SwapBuffers)
 """Statements that the threads of a block do together."""
 
 
@@ -37,7 +29,7 @@ def verify(program: ir.Program, before: ir.Program | None = None) -> None:
     """Raise an InternalError (E9905) naming the first invariant that does not hold; ``before`` as for kernels."""
     kernels.verify(program, before)
     for kernel in program.kernels:
-        whole = len(kernel.body) == 1 and isinstance(kernel.body[0], ThreadLoop)
+        whole = len(kernel.body) == 1 and isinstance(kernel.body[0], gpu.ThreadLoop)
         _demand(program, kernel, whole, "a kernel is one spread")
     for kernel in program.kernels if before is None else kernels.changed(program, before):
         _kernel(program, kernel)
@@ -50,7 +42,7 @@ def verify_ordered(program: ir.Program, before: ir.Program | None = None) -> Non
         ordered = kernel_to_barriers(replace(program, kernels=(kernel,))).kernels[0]
         _demand(program, kernel, ordered == kernel, "threads of a block wait before they meet")
         within = named(kernel.body)
-        spread, device = threads_of(kernel), program.machine.gpu()
+        spread, device = gpu.threads_of(kernel), program.machine.gpu()
         room = (
             sum(_bytes(program, program.buffers[n]) for n in within)
             <= device.shared_bytes // spread.parts()
@@ -66,7 +58,7 @@ def _bytes(program: ir.Program, buffer: ir.Buffer) -> int:
 
 def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     """Verify a kernel: who shares the iterations of its loops, what they share, and that these are independent."""
-    spread, device = threads_of(kernel), program.machine.gpu()
+    spread, device = gpu.threads_of(kernel), program.machine.gpu()
     every = list(ir.statements_within(spread.body))
     together = [s for s in every if isinstance(s, TOGETHER)]
     blocks = spread.over in ("blocks", "warps")
@@ -74,15 +66,15 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     _demand(program, kernel, alone, "grids hold no others")
     _loops(program, kernel, every)
     threads = spread.lanes if spread.over == "warps" else spread.threads
-    combined = {s.variable for s in every if isinstance(s, CombineThreads)}
+    combined = {s.variable for s in every if isinstance(s, gpu.CombineThreads)}
     for s in together:
-        if isinstance(s, ThreadLoop):
+        if isinstance(s, gpu.ThreadLoop):
             inside = list(ir.statements_within(s.body))
             alone = not any(isinstance(x, TOGETHER) for x in inside)
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
             _independent(program, kernel, s, inside, combined)
-        elif isinstance(s, SwapBuffers):
+        elif isinstance(s, gpu.SwapBuffers):
             first, second = program.buffers[s.first], program.buffers[s.second]
             alike = s.first != s.second and replace(second, name=first.name) == first
             right = alike and first.space == "shared"
@@ -98,7 +90,7 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     others = any(isinstance(s, (Tile, Transpose)) for s in every)
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, every, set())
-    if any(isinstance(s, MatrixProduct) for s in every):
+    if any(isinstance(s, gpu.MatrixProduct) for s in every):
         _products(program, kernel)
 
 
@@ -117,7 +109,7 @@ def _loops(program: ir.Program, kernel: ir.Kernel, every: Sequence[ir.Statement]
 
 
 def _shaped(
-    program: ir.Program, kernel: ir.Kernel, spread: ThreadLoop, inside: Sequence[ir.Statement]
+    program: ir.Program, kernel: ir.Kernel, spread: gpu.ThreadLoop, inside: Sequence[ir.Statement]
 ) -> None:
     """A block has the threads of its dimensions, and loops along these no more iterations."""
     shape = spread.shape
@@ -125,9 +117,11 @@ def _shaped(
     _demand(program, kernel, whole, "a block has as many threads as its dimensions say")
     for s in inside:
         named = (
-            [x for x in s.loops if x.role in THREAD_DIMENSIONS] if isinstance(s, ThreadLoop) else []
+            [x for x in s.loops if x.role in THREAD_DIMENSIONS]
+            if isinstance(s, gpu.ThreadLoop)
+            else []
         )
-        if isinstance(s, ThreadLoop) and named:
+        if isinstance(s, gpu.ThreadLoop) and named:
             _demand(
                 program, kernel, len(named) == len(s.loops), "all loops have dimensions, or none"
             )
@@ -141,7 +135,7 @@ def _alike(program: ir.Program, kernel: ir.Kernel, body: ir.Block) -> None:
     """Verify that the statements that all threads of a block run store nothing: they run alike."""
     for s in body:
         _demand(program, kernel, not isinstance(s, ir.Store), "what all threads do stores nothing")
-        if not isinstance(s, ThreadLoop):
+        if not isinstance(s, gpu.ThreadLoop):
             for block in ir.blocks_of(s):
                 _alike(program, kernel, block)
 
@@ -173,7 +167,7 @@ def _together(
                     for part in ends
                 )
                 _demand(program, kernel, along, "vectors begin at multiples of their length")
-        if isinstance(s, ThreadLoop) and s.vectors is not None:
+        if isinstance(s, gpu.ThreadLoop) and s.vectors is not None:
             _vectors(program, kernel, s, s.vectors)
         if isinstance(s, ir.If):
             _together(program, kernel, s.body, aligned | set(s.aligned))
@@ -183,7 +177,9 @@ def _together(
                 _together(program, kernel, block, aligned)
 
 
-def _vectors(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop, vectors: VectorAccess) -> None:
+def _vectors(
+    program: ir.Program, kernel: ir.Kernel, s: gpu.ThreadLoop, vectors: gpu.VectorAccess
+) -> None:
     """Vectors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
     last = s.loops[-1]
     chunk = last.chunk
@@ -212,7 +208,7 @@ def _vectors(program: ir.Program, kernel: ir.Kernel, s: ThreadLoop, vectors: Vec
 def _independent(
     program: ir.Program,
     kernel: ir.Kernel,
-    spread: ThreadLoop,
+    spread: gpu.ThreadLoop,
     inside: Sequence[ir.Statement],
     combined: set[LocalId],
 ) -> None:
@@ -248,10 +244,10 @@ class _MatrixVerifier:
     def block(self, body: ir.Block, lanes: Sequence[ir.For], apart: frozenset[int]) -> None:
         """Check a block inside loops that threads share; variables ``apart`` tell the lanes of a warp apart."""
         for s in body:
-            if isinstance(s, MatrixProduct):
+            if isinstance(s, gpu.MatrixProduct):
                 self.demand(bool(lanes), "threads share what a matrix unit does")
                 self._product(s, lanes)
-            elif isinstance(s, ThreadLoop) and s.over == "threads":
+            elif isinstance(s, gpu.ThreadLoop) and s.over == "threads":
                 inside = list(ir.statements_within(s.body))
                 stores = [x for x in inside if isinstance(x, ir.Store)]
                 loops = [x for x in inside if isinstance(x, ir.For)]
@@ -259,7 +255,7 @@ class _MatrixVerifier:
                 stores += [store for x in vectors for store in vector_stores(self.program, x)]
                 self.held = {(x.buffer, x.index): x.value for x in stores}
                 self.block(s.body, s.loops, frozenset(loop.variable for loop in s.loops[-2:]))
-            elif any(isinstance(x, MatrixProduct) for x in ir.statements_within((s,))):
+            elif any(isinstance(x, gpu.MatrixProduct) for x in ir.statements_within((s,))):
                 around = s.ends() if isinstance(s, ir.For) else set()
                 if isinstance(s, ir.If):
                     around = {v for each in s.within for v in each.index.axes()}
@@ -267,7 +263,7 @@ class _MatrixVerifier:
                 for block in ir.blocks_of(s):
                     self.block(block, lanes, apart)
 
-    def _product(self, s: MatrixProduct, lanes: Sequence[ir.For]) -> None:
+    def _product(self, s: gpu.MatrixProduct, lanes: Sequence[ir.For]) -> None:
         unit, (group, place) = self.device.unit(s.rounding), (loop for loop in lanes[-2:])
         groups = self.device.warp // unit.across
         counts = [self.program.sizes[loop.size].fixed for loop in (group, place)]
@@ -313,7 +309,7 @@ def _rounded(kernel: ir.Kernel) -> dict[int, set[str | None]]:
         if isinstance(s, ir.Store):
             rounded.setdefault(s.buffer, set()).add(rounding_in(s.value))
     for s in inside:
-        if isinstance(s, SwapBuffers):
+        if isinstance(s, gpu.SwapBuffers):
             both = rounded.get(s.first, set()) | rounded.get(s.second, set())
             rounded |= {s.first: both, s.second: both}
     return rounded

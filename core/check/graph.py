@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from ilang.core.calculus.affine import variables_of
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.graph import (
-    Assignment,
-    Einx,
-    Elementwise,
-    Graph,
-    Input,
-    OpenKernel,
-    View,
-    operands,
-)
+from ilang.core.ir import graph as graphs
 from ilang.core.ir.operation import Alike, Operation, Terminal
 from ilang.core.ir.scalar import Operand, Position, scalars_within
 
 
-def verify(graph: Graph) -> None:
+def verify(graph: graphs.Graph) -> None:
     """Raise an InternalError (E9902) naming the first invariant that does not hold."""
     count = len(graph.nodes)
     pairs = [(each.one, each.other) for each in graph.constraints if isinstance(each, Alike)]
@@ -26,11 +17,11 @@ def verify(graph: Graph) -> None:
     verified: set[tuple[object, ...]] = set()
     for value, node in enumerate(graph.nodes):
         match node:
-            case Input():
+            case graphs.Input():
                 _demand(value < len(graph.inputs), "inputs come first", value)
-            case Elementwise():
+            case graphs.Elementwise():
                 pass
-            case View():
+            case graphs.View():
                 for groups in (node.source, node.target):
                     axes = [axis for group in groups for axis in group]
                     in_order = axes == list(range(len(node.axes)))
@@ -50,31 +41,31 @@ def verify(graph: Graph) -> None:
             case Operation():
                 used = {p.number for p in scalars_within(node.scalar) if isinstance(p, Operand)}
                 _demand(used <= set(range(len(node.operands))), "a scalar uses operands", value)
-            case Assignment():
+            case graphs.Assignment():
                 _once(node, value, verified)
-            case Einx():
+            case graphs.Einx():
                 form = node.form
                 _demand(len(node.operands) == len(form.inputs), "an operand an expression", value)
                 _demand(0 <= node.output < len(form.outputs), "it has the output", value)
-            case OpenKernel():
+            case graphs.OpenKernel():
                 kernel = node.kernel
                 _demand(len(node.operands) == len(kernel.inputs), "an operand an input", value)
                 _demand(0 <= node.output < len(kernel.outputs), "it has the output", value)
-        reads = operands(node)
+        reads = graphs.operands(node)
         _demand(all(0 <= read < value for read in reads), "a node reads smaller numbers", value)
     _demand(all(0 <= each.value < count for each in graph.called), "what is called is a value", 0)
     _demand(graph.inputs == tuple(range(len(graph.inputs))), "input n has value n", 0)
     _demand(all(0 <= value < count for value in graph.outputs), "outputs are values", 0)
 
 
-def _identity(node: Assignment) -> tuple[object, ...]:
+def _identity(node: graphs.Assignment) -> tuple[object, ...]:
     """The very objects that an assignment is made of, apart from values: uses of one definition share them."""
     reads = [part for read in node.reads for part in (id(read.index), id(read.guards))]
     whole = (id(node.axes), id(node.target), id(node.scalar), id(node.lookups))
     return (*whole, node.acc, node.base is None, *reads)
 
 
-def _once(node: Assignment, value: int, verified: set[tuple[object, ...]]) -> None:
+def _once(node: graphs.Assignment, value: int, verified: set[tuple[object, ...]]) -> None:
     """Verify an assignment unless one of the same objects is: nothing here depends on the values that it reads."""
     parts = _identity(node)
     if parts not in verified:
@@ -82,7 +73,7 @@ def _once(node: Assignment, value: int, verified: set[tuple[object, ...]]) -> No
         verified.add(parts)
 
 
-def _assignment(node: Assignment, value: int) -> None:
+def _assignment(node: graphs.Assignment, value: int) -> None:
     axes = set(range(len(node.axes)))
     kept = variables_of(node.target)
     read = variables_of(part for r in node.reads for part in r.index)
@@ -112,7 +103,7 @@ def _assignment(node: Assignment, value: int) -> None:
     _demand(len(kept) == len(node.target), "the target walks distinct axes", value)
 
 
-def _lookups(node: Assignment, value: int) -> set[int]:
+def _lookups(node: graphs.Assignment, value: int) -> set[int]:
     """The axes that are looked up, once each, by what is known before."""
     looked: set[int] = set()
     for lookup in node.lookups:

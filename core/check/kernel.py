@@ -10,21 +10,9 @@ from ilang.core.check import cpu
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import kernel as ir
+from ilang.core.ir import scalar as scalars
 from ilang.core.ir.cpu import Prefetch, Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
-from ilang.core.ir.scalar import (
-    Apply,
-    Constant,
-    Convert,
-    Load,
-    Local,
-    Operand,
-    Position,
-    Scalar,
-    Select,
-    arguments_of,
-    scalars_within,
-)
 from ilang.core.record import replace
 
 
@@ -162,7 +150,7 @@ class _Verifier:
         added = not self.kernel.locals[s.variable].wrapping or _adds_to(s)
         self.demand(added, "what wraps is added to, or multiplied")
         ordered = self.kernel.locals[s.variable].ordered
-        kept = not ordered or (isinstance(s.value, Apply) and s.value.primitive == ordered)
+        kept = not ordered or (isinstance(s.value, scalars.Apply) and s.value.primitive == ordered)
         self.demand(kept, "what is ordered becomes the larger, or the smaller, of two")
 
     def _store(self, s: ir.Store) -> None:
@@ -177,10 +165,10 @@ class _Verifier:
         if buffer.wrapping:
             integers = buffer.role in ("temporary", "tile") and buffer.dtype in INTEGERS
             self.demand(integers, "what wraps is integers that callers do not have")
-            added = isinstance(s.value, Apply) and s.value.primitive in ("add", "mul")
+            added = isinstance(s.value, scalars.Apply) and s.value.primitive in ("add", "mul")
             again = any(
-                isinstance(part, Load) and part.buffer == s.buffer
-                for part in scalars_within(s.value)
+                isinstance(part, scalars.Load) and part.buffer == s.buffer
+                for part in scalars.scalars_within(s.value)
             )
             self.demand(added or not again, "what wraps is added to, or multiplied")
 
@@ -202,29 +190,29 @@ class _Verifier:
                 known = variables_of(load.index) <= self.sizes.keys()
                 self.demand(known, "what a loop fetches is at indices of open loops")
 
-    def _scalar(self, scalar: Scalar) -> None:
+    def _scalar(self, scalar: scalars.Scalar) -> None:
         match scalar:
-            case Load():
+            case scalars.Load():
                 self._index(scalar.buffer, scalar.index)
-            case Local():
+            case scalars.Local():
                 known = scalar.variable in self.defined
                 self.demand(known, "a variable is defined before it is used")
-            case Convert() | Apply():
-                for argument in arguments_of(scalar):
+            case scalars.Convert() | scalars.Apply():
+                for argument in scalars.arguments_of(scalar):
                     self._scalar(argument)
-            case Select():
+            case scalars.Select():
                 self._conditions(scalar.within)
                 held, self.held = self.held, self.held | set(scalar.within)
                 self._scalar(scalar.then)
                 self.held = held
                 self._scalar(scalar.otherwise)
-            case Position():
+            case scalars.Position():
                 self.demand(
                     scalar.index.axes() <= self.sizes.keys(), "a position is one in open loops"
                 )
-            case Constant():
+            case scalars.Constant():
                 pass
-            case Operand():
+            case scalars.Operand():
                 self.demand(False, "operands have become loads, extents sizes")
             case _:
                 assert_never(scalar)
@@ -284,7 +272,7 @@ class _Verifier:
 def _adds_to(change: ir.Change) -> bool:
     """Whether a variable becomes itself plus something, or times something."""
     value = change.value
-    if not isinstance(value, Apply) or value.primitive not in ("add", "mul"):
+    if not isinstance(value, scalars.Apply) or value.primitive not in ("add", "mul"):
         return False
     old = value.arguments[0]
-    return isinstance(old, Local) and old.variable == change.variable
+    return isinstance(old, scalars.Local) and old.variable == change.variable

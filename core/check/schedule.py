@@ -7,27 +7,14 @@ from math import prod
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
+from ilang.core.ir import schedule
 from ilang.core.ir.extent import fixed, part_extent
 from ilang.core.ir.ids import ValueId
-from ilang.core.ir.schedule import (
-    Accumulation,
-    Chunks,
-    Fusion,
-    Group,
-    Instance,
-    Loop,
-    Nest,
-    PartialSums,
-    Plan,
-    RegisterTile,
-    Scheduled,
-    ThreadTile,
-)
 from ilang.core.ir.shaped import Assignment
 from ilang.core.walks import reached
 
 
-def verify(scheduled: Scheduled) -> None:
+def verify(scheduled: schedule.Scheduled) -> None:
     """Raise an InternalError (E9904) naming the first invariant that does not hold."""
     nodes = scheduled.shaped.nodes
     _demand(len(scheduled.nests) == len(nodes), "a nest, or None, per node", -1)
@@ -50,10 +37,10 @@ def verify(scheduled: Scheduled) -> None:
     _groups(scheduled, live)
 
 
-def _nest(node: Assignment, nest: Nest, value: int) -> None:
+def _nest(node: Assignment, nest: schedule.Nest, value: int) -> None:
     _demand(len(nest.factors) == len(node.axes), "factors, or none, per axis", value)
     loops = {
-        Loop(axis, part)
+        schedule.Loop(axis, part)
         for axis, factors in enumerate(nest.factors)
         for part in range(len(factors) + 1)
     }
@@ -68,7 +55,7 @@ def _nest(node: Assignment, nest: Nest, value: int) -> None:
     _demand(not nest.spaces or len(nest.spaces) == len(node.reads), "a space per read", value)
 
 
-def _live(scheduled: Scheduled) -> set[int]:
+def _live(scheduled: schedule.Scheduled) -> set[int]:
     """The values that the roots of all groups are made of."""
     shaped = scheduled.shaped
 
@@ -80,7 +67,7 @@ def _live(scheduled: Scheduled) -> set[int]:
     return {n for n in reached(roots, owners) if isinstance(shaped.nodes[n], Assignment)}
 
 
-def _fusions(scheduled: Scheduled, node: Assignment, value: int) -> None:
+def _fusions(scheduled: schedule.Scheduled, node: Assignment, value: int) -> None:
     """The fusions of one assignment fit its reads, its nest and the nests of its producers."""
     nest, fusions = scheduled.nests[value], scheduled.fusions[value]
     assert nest is not None
@@ -99,7 +86,9 @@ def _fusions(scheduled: Scheduled, node: Assignment, value: int) -> None:
             _fusion(fusion, producer, nest.order[:site], value)
 
 
-def _fusion(fusion: Fusion, producer: Nest, outside: tuple[Loop, ...], value: int) -> None:
+def _fusion(
+    fusion: schedule.Fusion, producer: schedule.Nest, outside: tuple[schedule.Loop, ...], value: int
+) -> None:
     inner, outer = list(fusion.loops), list(fusion.loops.values())
     _demand(set(inner) <= set(producer.order), "fused loops are loops of the producer", value)
     _demand(set(outer) <= set(outside), "fused loops are outside the site", value)
@@ -110,7 +99,7 @@ def _fusion(fusion: Fusion, producer: Nest, outside: tuple[Loop, ...], value: in
     )
 
 
-def _groups(scheduled: Scheduled, live: set[int]) -> None:
+def _groups(scheduled: schedule.Scheduled, live: set[int]) -> None:
     """Every value that is stored whole is a root of one group; loops are shared within a group."""
     roots = [root.value for group in scheduled.groups for root in group.roots]
     _demand(len(set(roots)) == len(roots), "a value is a root of one group", -1)
@@ -130,7 +119,7 @@ def _groups(scheduled: Scheduled, live: set[int]) -> None:
         _group(scheduled, group)
 
 
-def _group(scheduled: Scheduled, group: Group) -> None:
+def _group(scheduled: schedule.Scheduled, group: schedule.Group) -> None:
     values = {root.value for root in group.roots}
     _demand(bool(values), "a group has a root", -1)
     for root in group.roots:
@@ -143,7 +132,7 @@ def _group(scheduled: Scheduled, group: Group) -> None:
     _plan(scheduled, group)
 
 
-def _plan(scheduled: Scheduled, group: Group) -> None:
+def _plan(scheduled: schedule.Scheduled, group: schedule.Group) -> None:
     """The instances of a group are its roots and what they stage."""
     plan, first = group.plan, group.roots[0].value
     roots = [root.value for root in group.roots]
@@ -161,7 +150,7 @@ def _plan(scheduled: Scheduled, group: Group) -> None:
         _instance(scheduled, plan, number)
 
 
-def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
+def _instance(scheduled: schedule.Scheduled, plan: schedule.Plan, number: int) -> None:
     """An instance shares loops that are open at its place, and what it stages is delivered."""
     instance = plan.instances[number]
     value = instance.value
@@ -202,7 +191,9 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
             _demand(read in instance.sources, "a staged read has a source", value)
 
 
-def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> None:
+def _accumulation(
+    scheduled: schedule.Scheduled, instance: schedule.Instance, held: schedule.Accumulation
+) -> None:
     """The accumulation of an instance is of its own loops, from the outermost reduced one on."""
     value = instance.value
     node, nest = scheduled.assigned(value)
@@ -218,14 +209,14 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
     )
     sizes = scheduled.shaped.sizes
 
-    def counts(loops: tuple[Loop, ...]) -> tuple[int | None, ...]:
+    def counts(loops: tuple[schedule.Loop, ...]) -> tuple[int | None, ...]:
         return tuple(
             fixed(sizes, part_extent(sizes, instance.extents[x.axis], nest.factors[x.axis], x.part))
             for x in loops
         )
 
     match held:
-        case Chunks():
+        case schedule.Chunks():
             outside = not instance.chain and unshared[: first + 1] == (*held.around, held.loop)
             _demand(outside, "chunks are of the outermost loop of all", value)
             if held.each is not None:
@@ -233,14 +224,14 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
                 _demand(within, "chunks are of a loop outside of what registers hold", value)
                 _accumulation(scheduled, instance, held.each)
             return
-        case RegisterTile():
+        case schedule.RegisterTile():
             loops = (*held.outer, *held.blocks, *held.core, *held.elements)
             outputs, constant = held.elements, held.elements
             _tile(held, reduced, counts(held.elements), value)
-        case PartialSums():
+        case schedule.PartialSums():
             loops = (*held.outer, *held.outputs, *held.core)
             outputs, constant = held.outputs, held.core
-        case ThreadTile():
+        case schedule.ThreadTile():
             loops = (*held.outer, *held.runs, *held.core, *held.elements)
             outputs = held.elements
             runs = held.runs[1:] if held.most else held.runs
@@ -254,7 +245,7 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
 
 
 def _tile(
-    tile: RegisterTile, reduced: set[int], counts: tuple[int | None, ...], value: int
+    tile: schedule.RegisterTile, reduced: set[int], counts: tuple[int | None, ...], value: int
 ) -> None:
     _demand(counts == tile.extents, "a tile has the extents of its loops", value)
     _demand(all(x.axis in reduced for x in tile.blocks), "blocks of a tile are reduced", value)

@@ -52,7 +52,6 @@ from ilang.core.ir.graph import (
 )
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Dim, Known, Origin, Row, Shape, Var, known_axes
-from ilang.core.ir.shaped import Counted, Rows, Shaped, Tensor
 from ilang.core.names import Names
 from ilang.core.ops import OPS
 from ilang.core.record import record, replace
@@ -463,7 +462,7 @@ def _sum_text(terms: Sequence[tuple[int, str]], offset: int) -> str:
 
 
 def typed_story(
-    shaped: Shaped, annotations: Sequence[Annotation] = (), given: bool = False
+    shaped: shaped_ir.Shaped, annotations: Sequence[Annotation] = (), given: bool = False
 ) -> tuple[StoryRow, ...]:
     """The story of a typed graph: axes, then results in the order in which they are computed.
 
@@ -487,23 +486,23 @@ def typed_story(
     return tuple(rows)
 
 
-def _counted(counted: Counted) -> str:
+def _counted(counted: shaped_ir.Counted) -> str:
     """The number of axes that a row variable stands for, and why."""
     many = f"{counted.length or 'no'} ax{'is' if counted.length == 1 else 'es'}"
     return f"{many}: {counted.because}"
 
 
-def rows_text(rows: Rows) -> str:
+def rows_text(rows: shaped_ir.Rows) -> str:
     """The axes of a value as a specification has them: ``b0 | k -> m``."""
     return _divided(rows, rows.axes)
 
 
-def _extents_text(shaped: Shaped, rows: Rows) -> str:
+def _extents_text(shaped: shaped_ir.Shaped, rows: shaped_ir.Rows) -> str:
     """The extents of a value, divided in the same way."""
     return _divided(rows, [size_text(shaped.sizes[n]) for n in shaped.tensors[rows.value].dims])
 
 
-def _divided(rows: Rows, words: Sequence[str]) -> str:
+def _divided(rows: shaped_ir.Rows, words: Sequence[str]) -> str:
     inner = len(words) - rows.inner
     text = " ".join(words[rows.batch : inner]) or "·"
     if rows.inner:
@@ -511,7 +510,7 @@ def _divided(rows: Rows, words: Sequence[str]) -> str:
     return f"{' '.join(words[: rows.batch])} | {text}" if rows.batch else text
 
 
-def _result(tensor: Tensor, node: shaped_ir.Assignment) -> str:
+def _result(tensor: shaped_ir.Tensor, node: shaped_ir.Assignment) -> str:
     """The manner in which a result is written: once, from the neutral element on, or onto another."""
     if node.base is not None and node.acc is None:
         return "each of its elements is written once, and not all of them are: the others stay as they are"

@@ -16,15 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.calculus.affine import (
-    Affine,
-    Looked,
-    Within,
-    axis_index,
-    inside,
-    size_value,
-    variables_of,
-)
+from ilang.core.calculus import affine
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
@@ -139,7 +131,7 @@ class Assignments:
         scalar = node.scalar
         if len(projection.reads) < len(node.operands):
             scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
-        kept = variables_of(projection.target)
+        kept = affine.variables_of(projection.target)
         loops = list(projection.loops)
         if len(kept) == len(loops) and skipped:
             from ilang.core.infer.projections import OperationLoop
@@ -149,7 +141,7 @@ class Assignments:
         typed, dtype = self.reduced_scalar(scalar, acc, delivered, node.span)
         if acc == "+" and not reads and not skipped:  # so many equal terms are one product
             over = [self.size_of(loop) for n, loop in enumerate(loops) if n not in kept]
-            counts = [converted(Position(size_value(size), "i64"), dtype) for size in over]
+            counts = [converted(Position(affine.size_value(size), "i64"), dtype) for size in over]
             typed = folded("mul", [typed, *counts], dtype)
             number = {axis: n for n, axis in enumerate(sorted(kept))}
             loops = [loop for n, loop in enumerate(loops) if n in kept]
@@ -176,14 +168,14 @@ class Assignments:
 
     def _reads(
         self, node: Operation, projection: Projection
-    ) -> tuple[list[shaped.Read], list[Scalar], list[Within]]:
+    ) -> tuple[list[shaped.Read], list[Scalar], list[affine.Within]]:
         """The reads of a projection, the scalar that each operand delivers, and the guards of the whole assignment.
 
         An operand that may be read past its end is 0 there in a sum; any other reduction leaves such terms out.
         """
         reads: list[shaped.Read] = []
         delivered: list[Scalar] = [Constant(0) for _ in node.operands]
-        skipped: list[Within] = []
+        skipped: list[affine.Within] = []
         used = operands_of(node.scalar)
         for operand, index in projection.reads:
             source = node.operands[operand]
@@ -196,7 +188,7 @@ class Assignments:
             place = self._looked(node, operand, index)
             delivered[operand] = Operand(len(reads), self.tensors[value].dtype)
             ends = operand in projection.beyond
-            guards = inside(index, self.tensors[value].dims) if ends else ()
+            guards = affine.inside(index, self.tensors[value].dims) if ends else ()
             skipped += guards if node.acc != "+" else ()
             reads.append(shaped.Read(value, place, guards if node.acc == "+" else ()))
         return reads, delivered, skipped
@@ -221,7 +213,7 @@ class Assignments:
             help_line = "write its type in the head: `op f(x, n: i64)`"
             raise ElementTypeError("E0605", message, node.span, help_line)
         size = self.tensors[self.number[node.operands[0]]].dims[0]
-        return (Affine((), looked=((1, Looked(source, (), size)),)), *index[1:])
+        return (affine.Affine((), looked=((1, affine.Looked(source, (), size)),)), *index[1:])
 
     def _type(self, node: Operation) -> str:
         delivered: list[Scalar] = [
@@ -252,7 +244,7 @@ class Assignments:
             scalar = converted(first.scalar, held)
             acc = None if alone else node.acc
             leaves = len(node.operands) in projection.beyond
-            guards = first.guards + (inside(first.target, dims) if leaves else ())
+            guards = first.guards + (affine.inside(first.target, dims) if leaves else ())
             stored = replace(first, scalar=scalar, acc=acc, base=number, guards=guards)
             number = self.add(stored, held, dims)
         if held == dtype:
@@ -313,9 +305,9 @@ class Assignments:
         kept = sorted(set(node.output_axes()))
         place = {axis: n for n, axis in enumerate(kept)}
         dims = [node.sizes[axis] for axis in kept]
-        inner = replace(node, target=tuple(axis_index(axis) for axis in kept))
+        inner = replace(node, target=tuple(affine.axis_index(axis) for axis in kept))
         number = self.add(inner, _dtype_of(node), dims)
-        index = tuple(axis_index(n) for n in range(len(kept)))
+        index = tuple(affine.axis_index(n) for n in range(len(kept)))
         return replace(
             node,
             axes=tuple(node.axes[axis] for axis in kept),
@@ -359,7 +351,7 @@ def _in_steps(node: Operation, schedule: Schedule) -> ScheduleError:
 
 
 def _unreduced(projection: Projection) -> Projection:
-    kept = sorted(variables_of(projection.target))
+    kept = sorted(affine.variables_of(projection.target))
     place = {axis: n for n, axis in enumerate(kept)}
     target = tuple(part.renamed(place) for part in projection.target)
     return replace(projection, loops=tuple(projection.loops[axis] for axis in kept), target=target)

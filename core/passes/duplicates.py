@@ -19,19 +19,9 @@ from typing import assert_never
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.calculus.extent import Extent
 from ilang.core.ir import kernel as ir
+from ilang.core.ir import scalar as scalars
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.scalar import (
-    Apply,
-    Constant,
-    Convert,
-    Load,
-    Local,
-    Operand,
-    Position,
-    Scalar,
-    Select,
-)
 from ilang.core.ir.shaped import Size
 from ilang.core.record import replace
 
@@ -147,31 +137,31 @@ class _Form:
         )
         return (*plain, sizes, looked)
 
-    def _scalar(self, scalar: Scalar) -> Hashable:
+    def _scalar(self, scalar: scalars.Scalar) -> Hashable:
         match scalar:
-            case Load():
+            case scalars.Load():
                 buffer = self._buffer(scalar.buffer)
                 return _as_tuple(scalar, buffer=buffer, index=self._index(scalar.index))
-            case Local():
+            case scalars.Local():
                 return scalar
-            case Constant():  # -0.0 is 0 in Python, and no other constant
+            case scalars.Constant():  # -0.0 is 0 in Python, and no other constant
                 return _as_tuple(scalar, value=repr(scalar.value))
-            case Position():
+            case scalars.Position():
                 return _as_tuple(scalar, index=self._affine(scalar.index))
-            case Convert():
+            case scalars.Convert():
                 return _as_tuple(scalar, argument=self._scalar(scalar.argument))
-            case Apply():
+            case scalars.Apply():
                 return _as_tuple(scalar, arguments=tuple(map(self._scalar, scalar.arguments)))
-            case Select():
+            case scalars.Select():
                 within = self._conditions(scalar.within)
                 then, otherwise = self._scalar(scalar.then), self._scalar(scalar.otherwise)
                 return _as_tuple(scalar, within=within, then=then, otherwise=otherwise)
-            case Operand():
+            case scalars.Operand():
                 raise AssertionError("lowering has loaded every operand")
             case _:
                 assert_never(scalar)
 
 
-def _as_tuple(part: ir.Statement | Scalar, **changes: Hashable) -> Hashable:
+def _as_tuple(part: ir.Statement | scalars.Scalar, **changes: Hashable) -> Hashable:
     """All that a statement or a scalar says, partly changed: a tuple, whose hash takes less time than a record's."""
     return (type(part), *(vars(part) | changes).values())

@@ -20,22 +20,7 @@ from ilang.core.diagnostic import Label, MeaningError, ScheduleError, ShapeError
 from ilang.core.einx_ops import EINX_OPS, EinxOp
 from ilang.core.infer.ranks import infer_ranks, input_ranks, undetermined
 from ilang.core.ir import einx
-from ilang.core.ir.graph import (
-    OPEN,
-    Annotation,
-    Assignment,
-    Einx,
-    EinxBody,
-    Elementwise,
-    Graph,
-    Input,
-    Node,
-    OpenKernel,
-    View,
-    operands,
-    renumbered,
-    rewired,
-)
+from ilang.core.ir import graph as graphs
 from ilang.core.ir.operation import Operation, Sized, Terminal
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import ElementKernel, Schedule
@@ -49,7 +34,7 @@ from ilang.core.record import replace
 from ilang.core.source import Span
 
 
-def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Graph:
+def einx_to_graph(graph: graphs.Graph, ranks: Sequence[int | None] | None = None) -> graphs.Graph:
     """A graph without operations in einx notation, and without kernels that leave ranks open.
 
     Args:
@@ -60,14 +45,14 @@ def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Gr
         ShapeError: E0503, E0508, E054 (ranks and sizes that do not fit an operation).
         MeaningError: E0224, E0227, E0228.
     """
-    if not any(isinstance(node, OPEN) for node in graph.nodes):
+    if not any(isinstance(node, graphs.OPEN) for node in graph.nodes):
         return graph
     return _Expansion(graph, ranks).run()
 
 
 def operations(
-    graph: Graph, ranks: Sequence[int | None]
-) -> list[tuple[Einx, FusedOperation, tuple[str, ...]]]:
+    graph: graphs.Graph, ranks: Sequence[int | None]
+) -> list[tuple[graphs.Einx, FusedOperation, tuple[str, ...]]]:
     """The operations of a graph in einx notation, what they become, and what messages call their operands."""
     run = _Expansion(graph, ranks)
     run.run()
@@ -173,18 +158,18 @@ def _check_coordinates(
 class _Expansion:
     """The nodes of the new graph so far, and which value of it each of the old one is."""
 
-    def __init__(self, graph: Graph, ranks: Sequence[int | None] | None) -> None:
+    def __init__(self, graph: graphs.Graph, ranks: Sequence[int | None] | None) -> None:
         self.graph = graph
         self.given = input_ranks(graph, ranks)
-        self.nodes: list[Node] = []
+        self.nodes: list[graphs.Node] = []
         self.sized: list[Sized] = []
-        self.written: list[Annotation] = []
+        self.written: list[graphs.Annotation] = []
         self.number: list[int] = []
         self.parts: list[str] = []
-        self.expanded: list[tuple[Einx, FusedOperation, tuple[str, ...]]] = []
+        self.expanded: list[tuple[graphs.Einx, FusedOperation, tuple[str, ...]]] = []
         self.kernels: dict[tuple[tuple[int, ...], ElementKernel], list[int]] = {}
 
-    def run(self) -> Graph:
+    def run(self) -> graphs.Graph:
         """The graph without einx operations."""
         for node in self.graph.nodes:
             self.number.append(self._node(node))
@@ -196,21 +181,23 @@ class _Expansion:
             self.graph,
             nodes=tuple(self.nodes),
             outputs=tuple(map(new, self.graph.outputs)),
-            annotations=(*renumbered(self.graph.annotations, new), *self.written),
+            annotations=(*graphs.renumbered(self.graph.annotations, new), *self.written),
             constraints=(*self.graph.constraints, *self.sized),
-            called=renumbered(self.graph.called, new),
-            defined=renumbered(self.graph.defined, new),
+            called=graphs.renumbered(self.graph.called, new),
+            defined=graphs.renumbered(self.graph.defined, new),
             parts=tuple(self.parts),
         )
 
-    def _node(self, node: Node) -> int:
-        if isinstance(node, Einx):
+    def _node(self, node: graphs.Node) -> int:
+        if isinstance(node, graphs.Einx):
             return self._einx(node)
-        if isinstance(node, OpenKernel):
+        if isinstance(node, graphs.OpenKernel):
             return self._kernel(node)
-        return self._add(rewired(node, [self.number[value] for value in operands(node)]))
+        return self._add(
+            graphs.rewired(node, [self.number[value] for value in graphs.operands(node)])
+        )
 
-    def _kernel(self, node: OpenKernel) -> int:
+    def _kernel(self, node: graphs.OpenKernel) -> int:
         """The value of one output of a kernel, whose outputs share folds.
 
         Raises:
@@ -225,11 +212,11 @@ class _Expansion:
             self.kernels[values, node.kernel] = outputs
         return outputs[node.output]
 
-    def _add(self, node: Node) -> int:
+    def _add(self, node: graphs.Node) -> int:
         self.nodes.append(node)
         return len(self.nodes) - 1
 
-    def _einx(self, node: Einx) -> int:
+    def _einx(self, node: graphs.Einx) -> int:
         values = [self.number[value] for value in node.operands]
         ranks = [self._rank(value) for value in values]
         names = [
@@ -253,15 +240,17 @@ class _Expansion:
             self._schedule(node, node.schedule, before)
         return value
 
-    def _schedule(self, node: Einx, schedule: Schedule, before: int) -> None:
+    def _schedule(self, node: graphs.Einx, schedule: Schedule, before: int) -> None:
         """Give the one assignment of an operation its schedule.
 
         Raises:
             ScheduleError: E0301 to E0313, E0330 (there are several, or none).
         """
-        added = [n for n in range(before, len(self.nodes)) if not isinstance(self.nodes[n], View)]
+        added = [
+            n for n in range(before, len(self.nodes)) if not isinstance(self.nodes[n], graphs.View)
+        ]
         only = self.nodes[added[0]] if len(added) == 1 else None
-        if not isinstance(only, Assignment):
+        if not isinstance(only, graphs.Assignment):
             message = f"this operation becomes {counted(len(added), 'assignment')}, and a schedule is that of one"
             help_line = "leave the schedule out: the compiler chooses one for each"
             labels = [Label(node.span, "")]
@@ -276,7 +265,7 @@ class _Expansion:
         check_schedule(written, Scheduling(axes, kept, len(only.reads)))
         self.nodes[added[0]] = replace(only, schedule=written)
 
-    def _made(self, node: Einx, solved: FusedOperation, values: Sequence[int]) -> int:
+    def _made(self, node: graphs.Einx, solved: FusedOperation, values: Sequence[int]) -> int:
         scope = len(self.sized)
         every = solved.expressions
         building = EinxBuilder(self.nodes, self.sized, scope, node, every, solved.sizes)
@@ -292,7 +281,7 @@ class _Expansion:
         return building.merged(computed(building, op, tensors, target, options), dims)
 
     def _mapped(
-        self, b: EinxBuilder, node: Einx, solved: FusedOperation, values: Sequence[int]
+        self, b: EinxBuilder, node: graphs.Einx, solved: FusedOperation, values: Sequence[int]
     ) -> int:
         """One output of a program that goes along the axes outside brackets.
 
@@ -328,13 +317,13 @@ class _Expansion:
         """The rank of a value of the new graph; None where nothing that is there so far says it."""
         node = self.nodes[value]
         match node:
-            case Input() | Terminal():
+            case graphs.Input() | Terminal():
                 return self.given[value]
-            case Assignment():
+            case graphs.Assignment():
                 return len(node.target)
-            case View():
+            case graphs.View():
                 return len(node.target)
-            case Elementwise():
+            case graphs.Elementwise():
                 return self._rank(node.value)
             case Operation(logic=Spec() as spec):
                 if all(row.variable is None for row in spec.result.rows):
@@ -354,7 +343,7 @@ class _Expansion:
 
 
 def _wrong_rank(
-    body: EinxBody, verb: str, rank: int, given: int, expression: einx.Expression
+    body: graphs.EinxBody, verb: str, rank: int, given: int, expression: einx.Expression
 ) -> tuple[str, Span, str, list[Label]]:
     """The words of an error of a component that takes, or gives, another rank than there are axes in brackets."""
     are = "axis is" if given == 1 else "axes are"

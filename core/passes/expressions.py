@@ -15,17 +15,8 @@ from ilang.core.calculus.affine import Affine, Within, axis_index, size_value, v
 from ilang.core.diagnostic import MeaningError, ScheduleError
 from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
+from ilang.core.ir import scalar as scalars
 from ilang.core.ir.operation import Operation
-from ilang.core.ir.scalar import (
-    Apply,
-    Constant,
-    Operand,
-    Position,
-    Scalar,
-    folded,
-    minus,
-    pointwise,
-)
 from ilang.core.ir.spec import Fixed
 from ilang.core.notation.components.printer import print_tree
 from ilang.core.ops import ARGUMENTS
@@ -37,15 +28,15 @@ def constant(node: syntax.Number) -> graph.Assignment:
     digits = node.text.removeprefix("-")
     if digits.isdigit():
         number = int(digits.lstrip("0") or "0")  # Python reads no more than some thousand digits
-        scalar = Constant(minus(number) if digits != node.text else number)
+        scalar = scalars.Constant(scalars.minus(number) if digits != node.text else number)
     else:
-        scalar = Constant(float(node.text))
+        scalar = scalars.Constant(float(node.text))
     return graph.Assignment((), (), (), scalar, None, None, node.text, node.span)
 
 
 def operation(node: syntax.Einsum, slots: list[int]) -> Operation:
     """An einsum specification: the sum of products over the axes that the result lacks."""
-    scalar = folded("mul", [Operand(number) for number in range(len(slots))])
+    scalar = scalars.folded("mul", [scalars.Operand(number) for number in range(len(slots))])
     logic, text = node.spec, print_tree(node)
     return Operation(tuple(slots), scalar, "+", logic, text, node.span, node.schedule)
 
@@ -74,7 +65,7 @@ def assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
         tuple(axes.values()),
         target,
         reads,
-        leaves[0] if reduced else pointwise(symbol, leaves),
+        leaves[0] if reduced else scalars.pointwise(symbol, leaves),
         symbol if reduced else None,
         node.schedule,
         print_tree(node),
@@ -86,9 +77,9 @@ def assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
 
 def _leaves(
     node: syntax.Expression, position: Mapping[str, int]
-) -> tuple[list[Scalar], list[int], tuple[graph.Lookup, ...]]:
+) -> tuple[list[scalars.Scalar], list[int], tuple[graph.Lookup, ...]]:
     """The scalar of each operand, the written operand of each read, and the axes looked up, each with its read."""
-    leaves: list[Scalar] = []
+    leaves: list[scalars.Scalar] = []
     read: list[int] = []
     lookups: list[graph.Lookup] = []
     number = 0
@@ -102,9 +93,9 @@ def _leaves(
         if isinstance(leaf, syntax.Position):
             extent = leaf.extent
             index = size_value(position[extent.letter]) if extent else _summed(leaf, position)
-            leaves.append(Position(index))
+            leaves.append(scalars.Position(index))
         else:
-            leaves.append(Operand(len(read)))
+            leaves.append(scalars.Operand(len(read)))
             read.append(number)
         number += 1
     return leaves, read, tuple(lookups)
@@ -132,17 +123,17 @@ def argument(node: syntax.Expression, slot: int, most: int) -> graph.Assignment:
     greatest = graph.Read(
         most, plain.target, False, tuple(i.span for i in node.output.indices), node.span
     )
-    met = Apply("eq", (Operand(0), Operand(1)))
-    odd = Apply("neq", (Operand(0), Operand(0)))
+    met = scalars.Apply("eq", (scalars.Operand(0), scalars.Operand(1)))
+    odd = scalars.Apply("neq", (scalars.Operand(0), scalars.Operand(0)))
     chosen = (
-        Apply("or", (met, odd)),
-        Position(axis_index(reduced)),
-        Constant(LARGEST_WHOLE["i64"]),
+        scalars.Apply("or", (met, odd)),
+        scalars.Position(axis_index(reduced)),
+        scalars.Constant(LARGEST_WHOLE["i64"]),
     )
     return replace(
         plain,
         reads=(read, greatest),
-        scalar=Apply("where", chosen),
+        scalar=scalars.Apply("where", chosen),
         acc="<",
         text=print_tree(node),
         some=(reduced,),

@@ -11,19 +11,8 @@ from contextlib import contextmanager
 
 from ilang.core.calculus.affine import Affine, Looked, Within, axis_index, inside, size_value
 from ilang.core.calculus.extent import bounds
-from ilang.core.ir import kernel
+from ilang.core.ir import kernel, scalar
 from ilang.core.ir.ids import BufferId, LocalId, ValueId, VariableId
-from ilang.core.ir.scalar import (
-    Apply,
-    Constant,
-    Load,
-    Local,
-    Scalar,
-    Select,
-    converted,
-    scalars_within,
-    with_operands,
-)
 from ilang.core.ir.schedule import UNIT_ROLES, Loop, Plan, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import COSTS, OPS
@@ -133,13 +122,13 @@ class Loops:
         self.locals.append(kernel.Variable(self._named(name), wrapping=wrapping, tensor=tensor))
         return LocalId(len(self.locals) - 1)
 
-    def _accumulator(self, role: str, frame: Frame, dtype: str, block: Block) -> Local:
+    def _accumulator(self, role: str, frame: Frame, dtype: str, block: Block) -> scalar.Local:
         """A variable of a type that a reduction accumulates in, which starts anew in a block."""
         name = f"{self.shaped.tensors[frame.value].name}_{role}"
         local = self._local(name, frame.value, wraps(frame.node, dtype))
         start = replace(start_of(frame.node), dtype=dtype)
         block.append(kernel.Define(local, dtype, start, mutable=True))
-        return Local(local, dtype)
+        return scalar.Local(local, dtype)
 
     def _scratch(
         self, name: str, value: int, dtype: str, dims: list[int], scope: Scope
@@ -184,14 +173,18 @@ class Loops:
         steps: Block = []
         name = self.shaped.tensors[frame.value].name
 
-        def define(part: Apply) -> Scalar:
+        def define(part: scalar.Apply) -> scalar.Scalar:
             """A variable for what is computed several times."""
             local, dtype = self._local(f"{name}_{part.primitive}", frame.value), part.dtype or ""
             steps.append(kernel.Define(local, dtype, part))
-            return Local(local, dtype)
+            return scalar.Local(local, dtype)
 
         value = step.value
-        primitives = [part.primitive for part in scalars_within(value) if isinstance(part, Apply)]
+        primitives = [
+            part.primitive
+            for part in scalar.scalars_within(value)
+            if isinstance(part, scalar.Apply)
+        ]
         if not COSTS.keys().isdisjoint(primitives) or 1 < primitives.count("where"):
             from ilang.core.passes.subexpressions import with_variables
 
@@ -203,12 +196,14 @@ class Loops:
         """Guards over axes as conditions on loop variables."""
         return tuple(replace(guard, index=self._indexed(frame, guard.index)) for guard in guards)
 
-    def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar:
+    def _accumulated(
+        self, frame: Frame, acc: scalar.Scalar, dtype: str | None = None
+    ) -> scalar.Scalar:
         """The accumulator, of its own type unless another is given, after one more iteration."""
-        value = converted(self._value(frame), dtype or frame.node.acc_dtype())
+        value = scalar.converted(self._value(frame), dtype or frame.node.acc_dtype())
         return combined(frame.node, acc, value)
 
-    def _written(self, frame: Frame, value: Scalar) -> kernel.Define | kernel.Store:
+    def _written(self, frame: Frame, value: scalar.Scalar) -> kernel.Define | kernel.Store:
         place = frame.place
         if place.local is not None:
             return kernel.Define(place.local, self.shaped.tensors[frame.value].dtype, value)
@@ -229,32 +224,34 @@ class Loops:
                 indices.append(frame.index_of(entry))
         return tuple(indices)
 
-    def _value(self, frame: Frame) -> Scalar:
+    def _value(self, frame: Frame) -> scalar.Scalar:
         delivered = [self._element(frame, read) for read in frame.node.reads]
-        return with_operands(
+        return scalar.with_operands(
             self.plan.scalars.get(frame.instance, frame.node.scalar),
             delivered,
             lambda index: self._indexed(frame, index),
         )
 
-    def _element(self, frame: Frame, read: Read) -> Scalar:
+    def _element(self, frame: Frame, read: Read) -> scalar.Scalar:
         dtype = self.shaped.tensors[read.value].dtype
         place = frame.staged.get(read)
         if place is None:
             place = Place(None, self.storage.whole(read.value), tuple(range(len(read.index))))
-        element: Scalar
+        element: scalar.Scalar
         if place.local is not None:
-            element = Local(place.local, dtype)
+            element = scalar.Local(place.local, dtype)
         else:
             assert place.buffer is not None
-            element = Load(place.buffer, self._at(frame, place, read.index), dtype)
+            element = scalar.Load(place.buffer, self._at(frame, place, read.index), dtype)
         guards = read.guards
         if guards and place.copy:  # a copy has 0 outside the dimensions
             held = inside(read.index, self.shaped.tensors[read.value].dims)
             guards = tuple(guard for guard in guards if guard not in held)
         if not guards:
             return element
-        return Select(self._guarded(frame, guards), element, Constant(0, dtype), dtype)
+        return scalar.Select(
+            self._guarded(frame, guards), element, scalar.Constant(0, dtype), dtype
+        )
 
 
 def rests(
@@ -288,9 +285,9 @@ def _inside_of_dimension(frame: Frame, loop: Loop, variable: int) -> tuple[Withi
     return (Within(origin.index + Affine(inside), origin.size),)
 
 
-def combined(node: Assignment, one: Scalar, other: Scalar) -> Scalar:
+def combined(node: Assignment, one: scalar.Scalar, other: scalar.Scalar) -> scalar.Scalar:
     """Two partial results of a reduction as one."""
     assert node.acc is not None
     primitive = OPS[node.acc].binary
     assert primitive is not None
-    return Apply(primitive, (one, other), other.dtype)
+    return scalar.Apply(primitive, (one, other), other.dtype)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from ilang.core.calculus.affine import Affine, Within
-from ilang.core.ir import kernel
+from ilang.core.ir import kernel, schedule
 from ilang.core.ir.scalar import (
     INFINITY,
     Apply,
@@ -32,16 +32,6 @@ from ilang.core.ir.scalar import (
     Select,
     converted,
     finite,
-)
-from ilang.core.ir.schedule import (
-    THREAD_ROLES,
-    Link,
-    Loop,
-    Opened,
-    PartialSums,
-    RegisterTile,
-    Scheduled,
-    ThreadTile,
 )
 from ilang.core.passes.reductions import Reductions
 from ilang.core.passes.runs import Steps
@@ -56,7 +46,7 @@ WIDE = "f64"
 class OnlineReductions(Reductions):
     """The part of lowering a kernel that knows the plan."""
 
-    def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
+    def __init__(self, scheduled: schedule.Scheduled, storage: Storage) -> None:
         super().__init__(scheduled, storage)
         self.kept: dict[int, Place] = {}
         """The elements of running reductions."""
@@ -66,13 +56,13 @@ class OnlineReductions(Reductions):
 
     # -- instances -----------------------------------------------------------------------------------------------------
 
-    def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
+    def _reduction(self, frame: Frame, scope: Scope, loops: list[schedule.Loop]) -> Steps:
         if frame.instance in self.plan.online:
             yield from self._corrected(frame, scope, loops)
         else:
             yield from super()._reduction(frame, scope, loops)
 
-    def _row(self, instance: int, home: dict[Loop, Scope]) -> Frame:
+    def _row(self, instance: int, home: dict[schedule.Loop, Scope]) -> Frame:
         """A frame for elements of a running reduction, whose output parts are walked by these loops."""
         value = self.plan.instances[instance].value
         node, nest = self.scheduled.assigned(value)
@@ -80,12 +70,12 @@ class OnlineReductions(Reductions):
         frame.home.update(home)
         return frame
 
-    def _open(self, instance: int, scope: Scope) -> dict[Loop, Scope]:
+    def _open(self, instance: int, scope: Scope) -> dict[schedule.Loop, Scope]:
         """The loops over output axes of an instance that are open around a scope, lowered now or not."""
         node, nest = self.scheduled.assigned(self.plan.instances[instance].value)
         opened_loops = {}
         for loop in nest.order:
-            opened = self.plan.instances[instance].home.get(loop, Opened(instance, loop))
+            opened = self.plan.instances[instance].home.get(loop, schedule.Opened(instance, loop))
             owner = self.frames.get(opened.instance)
             around = None if owner is None else owner.home.get(opened.loop)
             if around is not None and loop.axis in node.output_axes() and scope.is_inside(around):
@@ -146,7 +136,7 @@ class OnlineReductions(Reductions):
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def _partial(self, frame: Frame, site: Scope, loops: list[Loop]) -> Steps:
+    def _partial(self, frame: Frame, site: Scope, loops: list[schedule.Loop]) -> Steps:
         """One visit of a reduction that is read while it is partial: more of it, and what it scales."""
         running, kept = self.plan.online[frame.instance], self._running(frame.instance)
         yield from self._stage_outside(frame)
@@ -173,7 +163,7 @@ class OnlineReductions(Reductions):
 
         return step
 
-    def _snapshot(self, frame: Frame, site: Scope, rows: list[Loop], kept: Place) -> Place:
+    def _snapshot(self, frame: Frame, site: Scope, rows: list[schedule.Loop], kept: Place) -> Place:
         name = f"{self.shaped.tensors[frame.value].name}_old"
         if not rows:
             place = Place(self._local(name, frame.value), None, ())
@@ -194,7 +184,7 @@ class OnlineReductions(Reductions):
         return place
 
     def _scale(
-        self, frame: Frame, site: Scope, rows: list[Loop], kept: Place, before: Place
+        self, frame: Frame, site: Scope, rows: list[schedule.Loop], kept: Place, before: Place
     ) -> None:
         """Scale the sums that rest on the rows that have changed.
 
@@ -223,16 +213,16 @@ class OnlineReductions(Reductions):
         for link in shared:
             self._scale_sum(frame, (site, site), link, factors)
 
-    def _dims(self, frame: Frame, rows: list[Loop]) -> list[int]:
+    def _dims(self, frame: Frame, rows: list[schedule.Loop]) -> list[int]:
         sizes, factors = frame.node.sizes, frame.nest.factors
         return [self.storage.part(sizes[x.axis], factors[x.axis], x.part) for x in rows]
 
-    def _is_shared(self, link: Link) -> bool:
+    def _is_shared(self, link: schedule.Link) -> bool:
         _, nest = self.scheduled.assigned(self.plan.instances[link.instance].value)
-        return any(nest.role(n) in THREAD_ROLES for n in range(len(nest.order)))
+        return any(nest.role(n) in schedule.THREAD_ROLES for n in range(len(nest.order)))
 
     def _scale_sum(
-        self, frame: Frame, scopes: tuple[Scope, Scope], link: Link, factor: Scalar | Place
+        self, frame: Frame, scopes: tuple[Scope, Scope], link: schedule.Link, factor: Scalar | Place
     ) -> None:
         """Scale the elements of a sum that rest on the row that a frame is at, by 1 where they do not.
 
@@ -244,7 +234,7 @@ class OnlineReductions(Reductions):
         """
         home = self._open(link.instance, scopes[0])
         home.update(
-            (Loop(axis, loop.part), around)
+            (schedule.Loop(axis, loop.part), around)
             for output, axis in link.axes.items()
             for loop, around in frame.home.items()
             if loop.axis == output
@@ -261,14 +251,14 @@ class OnlineReductions(Reductions):
 
         self._over(row, scopes[1], _outputs(row), scaled)
 
-    def _live(self, row: Frame, link: Link, value: Scalar, otherwise: Scalar) -> Scalar:
+    def _live(self, row: Frame, link: schedule.Link, value: Scalar, otherwise: Scalar) -> Scalar:
         """A value where the element of a sum that a frame is at rests on the other side of a link."""
         within = self._guarded(row, link.live)
         return Select(within, value, otherwise, WIDE) if within else value
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    def _corrected(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
+    def _corrected(self, frame: Frame, scope: Scope, loops: list[schedule.Loop]) -> Steps:
         """A sum that is corrected and is read after its loops: start, accumulate, finish, store."""
         instance = frame.instance
         running = self.plan.online
@@ -285,7 +275,7 @@ class OnlineReductions(Reductions):
             body.append(self._changed(frame, kept, more))
 
         held = self._accumulation(frame)
-        if isinstance(held, RegisterTile | PartialSums | ThreadTile):
+        if isinstance(held, schedule.RegisterTile | schedule.PartialSums | schedule.ThreadTile):
             yield from self._by_registers(frame, scope, held, merge)
         else:
             yield from self._inside(frame, scope, loops, self._step(frame, kept))
@@ -326,17 +316,17 @@ class OnlineReductions(Reductions):
         within = tuple(Within(Affine(()), n) for n in sizes if not self.storage.sizes[n].fixed)
         return Select(within, value, held, WIDE) if within and value is not held else value
 
-    def _has_seen_nothing(self, row: Frame, link: Link) -> tuple[Scalar, Scalar]:
+    def _has_seen_nothing(self, row: Frame, link: schedule.Link) -> tuple[Scalar, Scalar]:
         """Whether a maximum that an element rests on is that of nothing but -inf; and the element then, NaN."""
         row = self._linked(row, link.instance, link)
         maximum, dtype = self._held(row, self.kept[link.instance]), row.node.acc_dtype()
         nothing = Apply("eq", (maximum, Constant(-INFINITY, dtype)), "bool")
         return nothing, converted(Apply("sub", (maximum, maximum), dtype), WIDE)
 
-    def _linked(self, row: Frame, instance: int, link: Link) -> Frame:
+    def _linked(self, row: Frame, instance: int, link: schedule.Link) -> Frame:
         """The element of a reduction, an instance, that the element of a sum rests on by a link."""
         home = {
-            Loop(output, loop.part): around
+            schedule.Loop(output, loop.part): around
             for output, axis in link.axes.items()
             for loop, around in row.home.items()
             if loop.axis == axis
@@ -344,7 +334,7 @@ class OnlineReductions(Reductions):
         return self._row(instance, home)
 
 
-def _outputs(frame: Frame) -> list[Loop]:
+def _outputs(frame: Frame) -> list[schedule.Loop]:
     kept = set(frame.node.output_axes())
     return [loop for loop in frame.nest.order if loop.axis in kept and loop not in frame.home]
 

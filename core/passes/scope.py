@@ -7,7 +7,6 @@ from collections.abc import Container
 from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir import kernel
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
-from ilang.core.ir.kernel import Chunk
 from ilang.core.ir.schedule import Loop, LoopSteps, Nest
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record
@@ -88,7 +87,7 @@ class Frame:
         """The instance of the kernel's plan that the frame computes."""
         self.origin: dict[int, Within] = {}
         """The first index of an axis whose loops walk an interval of a dimension only, and may leave it."""
-        self.chunks: dict[Loop, Chunk] = {}
+        self.chunks: dict[Loop, kernel.Chunk] = {}
         """Loops of which a block of the iterations runs."""
         self.ends: dict[Loop, tuple[Affine, int]] = {}
         """Ends of loops before those of their dimensions: an index, and the step by which it is divided."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.calculus import extent as calculus
-from ilang.core.calculus.extent import Extent
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import kernel
 from ilang.core.ir.extent import extent_name, is_divided, part_extent
@@ -42,7 +41,7 @@ class Storage:
         self.whole_names = frozenset(shaped.tensors[value].name for value in named)
         self.unique = Names(self.whole_names)
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
-        self.counted: dict[Extent, int] = {}
+        self.counted: dict[calculus.Extent, int] = {}
         self.constants: dict[int, int] = {}
         self.last = shaped.last()
         self.given = {shaped.owner(value): value for value in shaped.outputs}
@@ -120,7 +119,7 @@ class Storage:
 
     # -- extents of loop parts ---------------------------------------------------------------------------------------
 
-    def number(self, extent: Extent) -> int:
+    def number(self, extent: calculus.Extent) -> int:
         """The size number of an extent, one for all that are computed alike."""
         if extent.operation == "size":
             return extent.number
@@ -132,13 +131,13 @@ class Storage:
             self.counted[key] = self._count(key, extent_name(self.sizes, extent))
         return self.counted[key]
 
-    def _named(self, extent: Extent) -> Extent:
+    def _named(self, extent: calculus.Extent) -> calculus.Extent:
         """The same extent where each number of parts is a size."""
         if extent.operation == "ceil":
             return calculus.size(self.number(extent))
         return extent.mapped(self._named)
 
-    def _count(self, value: Extent, name: str) -> int:
+    def _count(self, value: calculus.Extent, name: str) -> int:
         """The number of a new size that follows from others."""
         self.sizes.append(Size(self.size_names.fresh(name), None, ()))
         self.counts.append((len(self.sizes) - 1, value))
@@ -155,14 +154,14 @@ class Storage:
         of, threads = calculus.large_product, self.machine.threads
         limits = (chunks.most, chunks.work, threads.block_terms, self.machine.accumulators(-1))
         each = of(elements) if elements else calculus.number(0)
-        value = Extent("chunks", (of(loops), each, *map(calculus.number, limits)))
+        value = calculus.Extent("chunks", (of(loops), each, *map(calculus.number, limits)))
         return self._count(value, f"{name}_blocks")
 
     def shares(self, whole: int, tiles: Sequence[int], least: int, most: int) -> int:
         """The size number of the parts that iterations go in, for so many tiles."""
         limits = (calculus.number(least), calculus.number(most))
         operands = (calculus.size(whole), *limits, *map(calculus.size, tiles))
-        value = Extent("shares", operands)
+        value = calculus.Extent("shares", operands)
         if value not in self.counted:
             self.counted[value] = self._count(value, f"{self.sizes[whole].name}_parts")
         return self.counted[value]

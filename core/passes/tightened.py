@@ -29,15 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isnan
 from operator import itemgetter
 
-from ilang.core.calculus.affine import (
-    Affine,
-    Within,
-    axis_index,
-    canonical,
-    limits,
-    lookups,
-    size_value,
-)
+from ilang.core.calculus import affine
 from ilang.core.dtype import FLOATS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
@@ -55,7 +47,7 @@ FEW = 4
 FAR = 1 << 20
 """No bound has numbers that are larger, so that 32 bits are enough for it."""
 
-Conditions = Mapping[Affine, int]
+Conditions = Mapping[affine.Affine, int]
 """Offsets of conditions by what these rest on: each is at least 0 in an iteration of which some element meets it."""
 FOLDED = {name: PRIMITIVES[name].python for name in ("add", "mul", "max", "min")}
 """Primitives as functions of two numbers."""
@@ -112,7 +104,9 @@ def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
     if needed.finite and not is_on_gpu:
         return loop
     unmet = needed.unmet.items() if needed.unmet else ()
-    begins, ends, _ = limits((Within(x + offset, None) for x, offset in unmet), loop.variable)
+    begins, ends, _ = affine.limits(
+        (affine.Within(x + offset, None) for x, offset in unmet), loop.variable
+    )
     begin, end = loop.begin.among("max", begins), loop.end.among("min", ends)
     if (begin, end) == (loop.begin, loop.end):
         return loop
@@ -122,10 +116,10 @@ def tightened(program: ir.Program, kernel: ir.Kernel, loop: ir.For) -> ir.For:
 
 def _settled(loop: ir.For) -> ir.Block:
     """The body of a loop without the tests that its bounds make."""
-    known = {canonical(each.index) for each in loop.within if each.size is None}
+    known = {affine.canonical(each.index) for each in loop.within if each.size is None}
 
-    def is_known(test: Within) -> bool:
-        return test.is_plain() and canonical(test.index) in known
+    def is_known(test: affine.Within) -> bool:
+        return test.is_plain() and affine.canonical(test.index) in known
 
     def settle(body: ir.Block) -> ir.Block:
         out: list[ir.Statement] = []
@@ -363,7 +357,7 @@ class _Iteration:
 
     # -- conditions ----------------------------------------------------------------------------------------------------
 
-    def _conditions(self, within: Sequence[Within]) -> Conditions:
+    def _conditions(self, within: Sequence[affine.Within]) -> Conditions:
         """The conditions that some element of an iteration meets where they hold for any."""
         conditions: Conditions = {}
         for each in within:
@@ -374,7 +368,7 @@ class _Iteration:
                     conditions = either(conditions, {most - most.offset: most.offset})
         return conditions
 
-    def _most(self, index: Affine) -> Affine:
+    def _most(self, index: affine.Affine) -> affine.Affine:
         """The most that an index is in an iteration of the loop, over the variables around it.
 
         Each inner loop is at its last iteration, or at its first one where the index falls with it. Terms are sorted,
@@ -382,7 +376,7 @@ class _Iteration:
         """
         index = index.merged()
         last = {
-            v: size_value(n) - 1 if 0 < index.coefficient(v) else Affine(())
+            v: affine.size_value(n) - 1 if 0 < index.coefficient(v) else affine.Affine(())
             for v, n in self.inner.items()
         }
         most = index.substituted(last)
@@ -391,7 +385,7 @@ class _Iteration:
         open_sizes = [(c, n) for c, n in most.sizes if self.program.sizes[n].fixed is None]
         terms = tuple(sorted(most.steps(), key=itemgetter(1)))
         sizes = tuple(sorted(open_sizes, key=itemgetter(1)))
-        return Affine(terms, most.offset + known, window=True, sizes=sizes)
+        return affine.Affine(terms, most.offset + known, window=True, sizes=sizes)
 
 
 def either(first: Conditions, others: Conditions) -> Conditions:
@@ -423,7 +417,7 @@ def _combines(s: ir.Store | ir.Change | ir.Define) -> bool:
     return len(s.value.arguments) == 2 and is_same(s.value.arguments[0], s)
 
 
-End = tuple[Affine, int]
+End = tuple[affine.Affine, int]
 """The end of a loop, ``ceil(index / step)``: an index, and a step."""
 
 
@@ -464,7 +458,7 @@ def _fills(loop: ir.For) -> int:
     """The buffer of which a whole loop fills an element after the other, and does nothing else; -1 for any other."""
     is_whole = not loop.within and loop.chunk is None and loop.lanes == 1 and loop.role != "u"
     store = loop.body[-1] if loop.body and is_whole else None
-    if not isinstance(store, ir.Store) or store.index != (axis_index(loop.variable),):
+    if not isinstance(store, ir.Store) or store.index != (affine.axis_index(loop.variable),):
         return -1
     others = all(isinstance(s, ir.Define) and not s.mutable for s in loop.body[:-1])
     return store.buffer if others else -1
@@ -486,13 +480,13 @@ def _reads(
 
 
 def _parts(
-    scalar: Scalar, within: tuple[Within, ...], loops: Mapping[int, ir.For]
+    scalar: Scalar, within: tuple[affine.Within, ...], loops: Mapping[int, ir.For]
 ) -> Iterator[tuple[int, End | None]]:
     """The loads of a scalar where some conditions hold."""
     match scalar:
         case Load():
             yield scalar.buffer, _end_of_reads(scalar, within, loops)
-            looked = (each.source for each in lookups(scalar.index))
+            looked = (each.source for each in affine.lookups(scalar.index))
             yield from ((source, None) for source in looked)
         case Select():
             yield from _parts(scalar.then, (*within, *scalar.within), loops)
@@ -502,7 +496,9 @@ def _parts(
                 yield from _parts(argument, within, loops)
 
 
-def _end_of_reads(load: Load, within: Sequence[Within], loops: Mapping[int, ir.For]) -> End | None:
+def _end_of_reads(
+    load: Load, within: Sequence[affine.Within], loops: Mapping[int, ir.For]
+) -> End | None:
     """The end of what is read one element after the other: with its loop, or where a condition ceases to hold."""
     variable = load.index[0].axis() if len(load.index) == 1 else None
     if variable is None:

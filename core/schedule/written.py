@@ -7,24 +7,13 @@ Example:
 
 from __future__ import annotations
 
-from ilang.core.ir.schedule import (
-    BLOCK_ROLES,
-    THREAD_ROLES,
-    UNIT_ROLES,
-    Loop,
-    Nest,
-    Role,
-    Space,
-    is_role,
-    is_space,
-    unscheduled,
-)
+from ilang.core.ir import schedule as schedules
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, Schedule, Site, Start
 from ilang.core.record import replace
 
 
-def written_nest(node: Assignment) -> Nest | None:
+def written_nest(node: Assignment) -> schedules.Nest | None:
     """The nest of a written schedule; its sites are the compiler's where its order is empty.
 
     A digit of a constant places nothing: the constant stands in the code.
@@ -37,13 +26,13 @@ def written_nest(node: Assignment) -> Nest | None:
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     for split in schedule.splits:
         factors[number[split.axis]] = split.factors
-    order: list[Loop] = []
+    order: list[schedules.Loop] = []
     sites: list[int | None] = [None] * len(node.reads)
     start = None
     for atom in schedule.order:
         match atom:
             case LoopPart():
-                order.append(Loop(number[atom.axis], atom.part))
+                order.append(schedules.Loop(number[atom.axis], atom.part))
             case Site():
                 if atom.operand in reads:
                     sites[reads[atom.operand]] = len(order)
@@ -52,9 +41,11 @@ def written_nest(node: Assignment) -> Nest | None:
     if not order:
         kept = dict.fromkeys(node.output_axes())
         axes = [*kept, *(axis for axis in range(len(node.axes)) if axis not in kept)]
-        order = [Loop(axis, part) for axis in axes for part in range(len(factors[axis]) + 1)]
+        order = [
+            schedules.Loop(axis, part) for axis in axes for part in range(len(factors[axis]) + 1)
+        ]
     roles, spaces = _roles(schedule, number, reads)
-    return Nest(
+    return schedules.Nest(
         tuple(factors),
         tuple(order),
         tuple(sites),
@@ -62,14 +53,17 @@ def written_nest(node: Assignment) -> Nest | None:
         tuple(roles.get(loop, "") for loop in order),
         spaces,
         bool(schedule.order),
-        "role" if set(roles.values()) & {*BLOCK_ROLES, *THREAD_ROLES, *UNIT_ROLES} else "",
+        "role"
+        if set(roles.values())
+        & {*schedules.BLOCK_ROLES, *schedules.THREAD_ROLES, *schedules.UNIT_ROLES}
+        else "",
     )
 
 
 def without_schedules(shaped: Shaped) -> Shaped:
     """A program without the schedules that are written in it."""
     nodes = (
-        replace(node, schedule=None, text=unscheduled(node))
+        replace(node, schedule=None, text=schedules.unscheduled(node))
         if isinstance(node, Assignment)
         else node
         for node in shaped.nodes
@@ -77,26 +71,26 @@ def without_schedules(shaped: Shaped) -> Shaped:
     return replace(shaped, nodes=tuple(nodes))
 
 
-def without_blocks(nest: Nest) -> Nest:
+def without_blocks(nest: schedules.Nest) -> schedules.Nest:
     """A nest for a machine that has no blocks: loops for dimensions of grids and blocks, and for lanes, say nothing."""
-    named: set[Role] = {*BLOCK_ROLES, *THREAD_ROLES} - {"t"}
-    roles: list[Role] = ["" if role in named else role for role in nest.roles]
+    named: set[schedules.Role] = {*schedules.BLOCK_ROLES, *schedules.THREAD_ROLES} - {"t"}
+    roles: list[schedules.Role] = ["" if role in named else role for role in nest.roles]
     return replace(nest, roles=tuple(roles))
 
 
 def _roles(
     schedule: Schedule, number: dict[str, int], reads: dict[int, int]
-) -> tuple[dict[Loop, Role], tuple[Space, ...]]:
+) -> tuple[dict[schedules.Loop, schedules.Role], tuple[schedules.Space, ...]]:
     """The role of each loop that has one, and of each read."""
-    loops: dict[Loop, Role] = {}
-    spaces: list[Space] = [""] * len(reads)
+    loops: dict[schedules.Loop, schedules.Role] = {}
+    spaces: list[schedules.Space] = [""] * len(reads)
     for entry in schedule.roles:
         match entry.of:
             case LoopPart(axis=axis, part=part):
-                assert is_role(entry.role)
-                loops[Loop(number[axis], part)] = entry.role
+                assert schedules.is_role(entry.role)
+                loops[schedules.Loop(number[axis], part)] = entry.role
             case operand:
-                assert is_space(entry.role)
+                assert schedules.is_space(entry.role)
                 if operand in reads:
                     spaces[reads[operand]] = entry.role
     return loops, tuple(spaces)

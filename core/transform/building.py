@@ -7,18 +7,10 @@ from collections.abc import Container, Sequence
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, size_value
 from ilang.core.dtype import accumulator
+from ilang.core.ir import scalar as scalars
 from ilang.core.ir.assignments import in_order, reindexed, sources, whole_index, writes_all
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import ValueId
-from ilang.core.ir.scalar import (
-    Constant,
-    Convert,
-    Operand,
-    Position,
-    Scalar,
-    operands_of,
-    scalars_within,
-)
 from ilang.core.ir.scalar import renumbered as with_numbers
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Size, Tensor, View
 from ilang.core.names import Names
@@ -75,7 +67,7 @@ class ProgramBuilder:
     def pointwise(
         self,
         values: Sequence[ValueId],
-        scalar: Scalar,
+        scalar: scalars.Scalar,
         dims: Sequence[int],
         name: str,
         text: str,
@@ -92,13 +84,13 @@ class ProgramBuilder:
         self, number: float, dtype: str, dims: Sequence[int], name: str, span: Span
     ) -> ValueId:
         """A tensor of one number."""
-        return self.pointwise((), Constant(number, dtype), dims, name, f"{number:g}", span)
+        return self.pointwise((), scalars.Constant(number, dtype), dims, name, f"{number:g}", span)
 
     def copied(self, value: ValueId, dtype: str, name: str, text: str, span: Span) -> ValueId:
         """A tensor in memory of its own, in some type."""
         tensor = self.tensors[value]
-        scalar: Scalar = Operand(0, tensor.dtype)
-        scalar = scalar if dtype == tensor.dtype else Convert(scalar, dtype)
+        scalar: scalars.Scalar = scalars.Operand(0, tensor.dtype)
+        scalar = scalar if dtype == tensor.dtype else scalars.Convert(scalar, dtype)
         return self.pointwise((value,), scalar, tensor.dims, name, text, span)
 
     def own(
@@ -153,7 +145,7 @@ class ProgramBuilder:
             zeros = self.filled(0.0, dtype, dims, f"{name}_zeros", node.span)
             return self.add(replace(node, acc=None, base=zeros), name, dtype, dims)
         zeros = self.filled(0.0, held, dims, f"{name}_zeros", node.span)
-        scalar = node.scalar if held == dtype else Convert(node.scalar, held)
+        scalar = node.scalar if held == dtype else scalars.Convert(node.scalar, held)
         onto = replace(node, scalar=scalar, acc="+", base=zeros)
         total = self.add(onto, name, held, dims)
         return total if held == dtype else self.copied(total, dtype, name, node.text, node.span)
@@ -187,7 +179,7 @@ class ProgramBuilder:
             _backwards(part, size) if turned else part
             for part, size, turned in zip(source, tensor.dims, back, strict=True)
         )
-        reads, scalar = (Read(read.value, index),), Operand(0, tensor.dtype)
+        reads, scalar = (Read(read.value, index),), scalars.Operand(0, tensor.dtype)
         text = f"{tensor.name} turned round"
         assignment = Assignment(axes, extents, target, reads, scalar, None, None, text, span)
         copy = self.add(assignment, tensor.name, tensor.dtype, sizes)
@@ -226,9 +218,9 @@ def _is_backwards(part: Affine, size: int) -> bool:
     return len(part.variables()) == 1 and part == _backwards(part, size)
 
 
-def reading(node: Assignment, reads: Sequence[Read], scalar: Scalar) -> Assignment:
+def reading(node: Assignment, reads: Sequence[Read], scalar: scalars.Scalar) -> Assignment:
     """An assignment of another scalar, with the reads that it needs of some."""
-    used = operands_of(scalar)
+    used = scalars.operands_of(scalar)
     place = {number: n for n, number in enumerate(used)}
     return replace(
         node,
@@ -312,7 +304,9 @@ def _solved(node: Assignment, dim: int, axis: int, size: int, factor: int | None
     )
     reading = [n for n, read in enumerate(node.reads) if _depends(read, axis)]
     alone = reading == [factor] and not any(axis in held.index.axes() for held in moved.guards)
-    if not alone or any(isinstance(part, Position) for part in scalars_within(node.scalar)):
+    if not alone or any(
+        isinstance(part, scalars.Position) for part in scalars.scalars_within(node.scalar)
+    ):
         return replace(moved, guards=(guard, *moved.guards))
     reads = list(moved.reads)
     (number,) = reading

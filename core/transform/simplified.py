@@ -16,17 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ilang.core.calculus.affine import Affine, axis_index, variables_of
 from ilang.core.dtype import BYTES
+from ilang.core.ir import scalar as scalars
 from ilang.core.ir.assignments import all_reads, reindexed, renumbered, substituted
 from ilang.core.ir.ids import ValueId
-from ilang.core.ir.scalar import (
-    Apply,
-    Constant,
-    Convert,
-    Operand,
-    Scalar,
-    scalars_within,
-    with_operands,
-)
 from ilang.core.ir.scalar_rules import short_scalar
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
 from ilang.core.ops import SLOW
@@ -72,18 +64,18 @@ def _with_constants(node: Assignment, nodes: Sequence[Node]) -> Assignment:
     return reading(node, node.reads, short_scalar(_put(node.scalar, constants)))
 
 
-def _constant(read: Read, nodes: Sequence[Node]) -> Constant | None:
+def _constant(read: Read, nodes: Sequence[Node]) -> scalars.Constant | None:
     """The number that a read delivers wherever it is: one with guards delivers 0, too."""
     producer = nodes[read.value]
     if not isinstance(producer, Assignment) or read.guards or producer.guards:
         return None
     if producer.acc is not None or producer.base is not None:
         return None
-    return producer.scalar if isinstance(producer.scalar, Constant) else None
+    return producer.scalar if isinstance(producer.scalar, scalars.Constant) else None
 
 
-def _put(scalar: Scalar, constants: Sequence[Constant | None]) -> Scalar:
-    return mapped(scalar, Operand, lambda operand: constants[operand.number] or operand)
+def _put(scalar: scalars.Scalar, constants: Sequence[scalars.Constant | None]) -> scalars.Scalar:
+    return mapped(scalar, scalars.Operand, lambda operand: constants[operand.number] or operand)
 
 
 def propagated_copies(shaped: Shaped) -> Shaped:
@@ -119,7 +111,7 @@ def is_copy(node: Assignment) -> bool:
     A copy that reverses a dimension is kept: its readers would read backwards.
     """
     alone = node.acc is None and node.base is None and not node.guards
-    plain = isinstance(node.scalar, Operand) and len(node.reads) == 1
+    plain = isinstance(node.scalar, scalars.Operand) and len(node.reads) == 1
     if not alone or not plain or node.lookups() or node.schedule is not None:
         return False
     return all(0 < c for part in node.reads[0].index for c, _ in part.steps())
@@ -211,9 +203,12 @@ def _is_cheap(
     shaped: Shaped, node: Assignment, reads: Sequence[Sequence[tuple[int, Read]]]
 ) -> bool:
     """Whether a value is a few operations on one element that is stored in any case, and on smaller tensors."""
-    parts = [*scalars_within(node.scalar)]
-    work = [part for part in parts if isinstance(part, Apply)]
-    plain = all(isinstance(part, Apply | Convert | Constant | Operand) for part in parts)
+    parts = [*scalars.scalars_within(node.scalar)]
+    work = [part for part in parts if isinstance(part, scalars.Apply)]
+    plain = all(
+        isinstance(part, scalars.Apply | scalars.Convert | scalars.Constant | scalars.Operand)
+        for part in parts
+    )
     if node.acc is not None or node.base is not None or node.schedule is not None or not plain:
         return False
     if node.lookups() or node.guards or any(read.guards for read in node.reads):
@@ -247,7 +242,9 @@ def _meets_once(shaped: Shaped, reader: int, read: Read) -> bool:
 
 def _operand_types(node: Assignment) -> dict[int, str | None]:
     """The element type of each operand of a scalar."""
-    operands = (part for part in scalars_within(node.scalar) if isinstance(part, Operand))
+    operands = (
+        part for part in scalars.scalars_within(node.scalar) if isinstance(part, scalars.Operand)
+    )
     return {part.number: part.dtype for part in operands}
 
 
@@ -256,25 +253,25 @@ def _with_values(node: Assignment, cheap: set[int], nodes: Sequence[Node]) -> As
     if not any(read.value in cheap for read in node.reads):
         return node
     reads: list[Read] = []
-    leaves: list[Scalar] = []
+    leaves: list[scalars.Scalar] = []
     types = _operand_types(node)
     for number, read in enumerate(node.reads):
         producer = nodes[read.value]
         if read.value not in cheap or not isinstance(producer, Assignment):
-            leaves.append(Operand(_place(reads, read), types.get(number)))
+            leaves.append(scalars.Operand(_place(reads, read), types.get(number)))
             continue
         indices = {
             axis: index
             for target, index in zip(producer.target, read.index, strict=True)
             if (axis := target.axis()) is not None
         }
-        inner: list[Scalar] = []
+        inner: list[scalars.Scalar] = []
         dtypes = _operand_types(producer)
         for n, each in enumerate(producer.reads):
             moved = Read(each.value, tuple(substituted(part, indices) for part in each.index))
-            inner.append(Operand(_place(reads, moved), dtypes.get(n)))
-        leaves.append(with_operands(producer.scalar, inner, lambda index: index))
-    scalar = with_operands(node.scalar, leaves, lambda index: index)
+            inner.append(scalars.Operand(_place(reads, moved), dtypes.get(n)))
+        leaves.append(scalars.with_operands(producer.scalar, inner, lambda index: index))
+    scalar = scalars.with_operands(node.scalar, leaves, lambda index: index)
     return replace(node, reads=tuple(reads), scalar=scalar, operands=())
 
 

@@ -15,14 +15,8 @@ from collections.abc import Callable, Container, Iterable
 from ilang.core import limits
 from ilang.core.diagnostic import Error, MeaningError, ModuleError, NotationError
 from ilang.core.ir.syntax import Combine, Conversion, Einsum, Identity, Name, Number, Swap, Tree
+from ilang.core.notation.index import lookahead
 from ilang.core.notation.index.expressions import read_expression
-from ilang.core.notation.index.lookahead import (
-    is_affine,
-    is_index,
-    matches_form,
-    opens_expression,
-    opens_schedule,
-)
 from ilang.core.notation.lines import past_bracket
 from ilang.core.notation.reader import (
     BLANKS,
@@ -133,7 +127,7 @@ class _Program:
         reader = self.reader
         while True:
             c = reader.skip()
-            if not (c == "~" or (c == "(" and not opens_expression(reader, reader.pos))):
+            if not (c == "~" or (c == "(" and not lookahead.opens_expression(reader, reader.pos))):
                 return
             self.depth += 1
             if self.depth > DEEPEST:
@@ -211,7 +205,7 @@ class _Program:
 
     def number(self) -> Tree:
         """The tree that begins with a digit: a constant, or an expression that begins with a fixed index."""
-        if matches_form(self.reader):
+        if lookahead.matches_form(self.reader):
             return read_expression(self.reader)
         return read_number(self.reader)
 
@@ -227,11 +221,13 @@ class _Program:
         if wired and known:
             return named_component(word, reader.take(stop))
         follows = reader.text[after] if after < reader.end else ""
-        grouped = follows == "(" and is_affine(reader, after)
-        quotes = follows == "(" and not (is_index(reader, after) if word == "i" else grouped)
+        grouped = follows == "(" and lookahead.is_affine(reader, after)
+        quotes = follows == "(" and not (
+            lookahead.is_index(reader, after) if word == "i" else grouped
+        )
         if word in QUOTED and (follows == "." if word == "einx" else quotes):
             return read_quoted(reader, self.names)
-        if matches_form(reader) or grouped:
+        if lookahead.matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
             return named_component(word, reader.take(stop))
@@ -330,7 +326,7 @@ class _Program:
         reader.take(close)
         self.unquoted(opened, close, "the quoted specification")
         schedule = None
-        if opens_schedule(reader, True):
+        if lookahead.opens_schedule(reader, True):
             from ilang.core.notation.index.schedule import parse_schedule
 
             schedule = parse_schedule(reader, True)

@@ -12,17 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from ilang.core.ir import functions as ast
-from ilang.core.ir.syntax import (
-    DISCARD,
-    Binding,
-    Block,
-    Definition,
-    Module,
-    Name,
-    Tree,
-    Value,
-    postorder,
-)
+from ilang.core.ir import syntax
 from ilang.core.notation.files.libraries import BEGINS
 from ilang.core.notation.lines import logical_lines, without_comments
 from ilang.core.source import Source, Span
@@ -65,7 +55,7 @@ def outline(source: Source) -> list[Outlined]:
     return listed
 
 
-def occurrences(module: Module) -> list[NamedPlace]:
+def occurrences(module: syntax.Module) -> list[NamedPlace]:
     """The names of a module, libraries included, in the order of the text of each definition."""
     names: dict[tuple[str, int], NamedPlace] = {}
     for each in _Occurrences(module).all():
@@ -80,7 +70,7 @@ Bound = dict[str, tuple[Kind, Span]]
 class _Occurrences:
     """The names of one module."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: syntax.Module) -> None:
         self.module = module
         self.components: dict[str, Span] = {
             each.name: _name_at(each.span, each.name) for each in module.definitions
@@ -99,29 +89,29 @@ class _Occurrences:
         for definition in self.module.functions_and_routines():
             yield from self._function(definition)
 
-    def _component(self, definition: Definition) -> Iterator[NamedPlace]:
+    def _component(self, definition: syntax.Definition) -> Iterator[NamedPlace]:
         yield _binds("component", self.components[definition.name])
         bound: Bound = {}
         for each in definition.parameters or ():
             bound[each.name] = "input", _name_at(each.span, each.name)
-        bindings: Sequence[Binding] = ()
-        if isinstance(definition.body, Block):
+        bindings: Sequence[syntax.Binding] = ()
+        if isinstance(definition.body, syntax.Block):
             bindings = definition.body.bindings
         for value in (target for binding in bindings for target in binding.targets):
-            if value.name != DISCARD:
+            if value.name != syntax.DISCARD:
                 bound[value.name] = "value", value.span
         yield from (_binds(kind, span) for kind, span in bound.values())
         yield from self._tree(definition.body, bound)
 
-    def _tree(self, tree: Tree, bound: Bound) -> Iterator[NamedPlace]:
+    def _tree(self, tree: syntax.Tree, bound: Bound) -> Iterator[NamedPlace]:
         """The names in the body of a component, or in a program that a tensor function calls."""
-        for node in postorder(tree):
-            if isinstance(node, Value) and node.name in bound:
+        for node in syntax.postorder(tree):
+            if isinstance(node, syntax.Value) and node.name in bound:
                 yield NamedPlace(node.name, bound[node.name][0], node.span, bound[node.name][1])
-            elif isinstance(node, Name):
+            elif isinstance(node, syntax.Name):
                 yield from self._defined(node, wired=True)
 
-    def _defined(self, node: Name | ast.Reference, wired: bool) -> Iterator[NamedPlace]:
+    def _defined(self, node: syntax.Name | ast.Reference, wired: bool) -> Iterator[NamedPlace]:
         """The name of a definition of the file or a library; of two of one name, the kind that is wanted."""
         name = node.name
         if name in self.components and (wired or name not in self.functions):

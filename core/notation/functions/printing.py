@@ -18,16 +18,7 @@ from ilang.core.notation.components.printer import (
     print_schedule,
     print_tree,
 )
-from ilang.core.notation.functions.tokens import (
-    BINDING,
-    BINDS,
-    CALL,
-    COMPARISON,
-    NEGATION,
-    POWER,
-    PREFIX,
-    TAIL,
-)
+from ilang.core.notation.functions import tokens
 
 BRACKETS = {2: ("[ ", "; ", " ]"), 1: ("(", ", ", ")"), 0: ("[| ", "; ", " |]")}
 """The brackets of a literal along an output, an input and a batch axis."""
@@ -66,13 +57,13 @@ def print_term(term: ast.Term, *, guarded: bool = False) -> str:
 def _level(term: ast.Term) -> int:
     match term:
         case ast.Binary():
-            return BINDING[term.operator]
+            return tokens.BINDING[term.operator]
         case ast.EinsumTerm():
-            return BINDING[term.operator()]
+            return tokens.BINDING[term.operator()]
         case ast.Unary():
-            return NEGATION if term.operator == "-" else PREFIX
+            return tokens.NEGATION if term.operator == "-" else tokens.PREFIX
         case ast.Sliced():
-            return CALL
+            return tokens.CALL
         case _:
             return OPERAND
 
@@ -85,11 +76,11 @@ def _pieces(term: ast.Term) -> list[Piece]:
             return _binary(term)
         case ast.EinsumTerm():
             left, *right = term.operands
-            sign, level = term.operator(), BINDING[term.operator()]
+            sign, level = term.operator(), tokens.BINDING[term.operator()]
             pieces: list[Piece] = [(left, level), f' {sign} "{term.spec.text}"']
             return [*pieces, " ", (right[0], level + 1)] if right else pieces
         case ast.Sliced():
-            return [(term.operand, CALL), " @| ", (term.position, OPERAND)]
+            return [(term.operand, tokens.CALL), " @| ", (term.position, OPERAND)]
         case ast.Called():
             listed = _listed(term.arguments)
             return [_component(term), "(", *listed, *_settings(term.settings), ")"]
@@ -132,20 +123,20 @@ def _unary(term: ast.Unary) -> list[Piece]:
     number = term.operator.startswith("!") and isinstance(first, ast.Number)
     gate = term.operator == "-" and isinstance(operand, ast.Unary) and operand.operator == "?/"
     gap = " " if number or gate or term.operator == "not" else ""
-    return [term.operator + gap, (operand, POWER if term.operator == "-" else CALL)]
+    return [term.operator + gap, (operand, tokens.POWER if term.operator == "-" else tokens.CALL)]
 
 
 def _binary(term: ast.Binary) -> list[Piece]:
-    level = BINDING[term.operator]
+    level = tokens.BINDING[term.operator]
     sign = f" {term.operator} "
-    if level == POWER:
+    if level == tokens.POWER:
         right = term.right
         negative = isinstance(right, ast.Unary) and right.operator == "-"
         exponent: list[Piece] = [(right, OPERAND)]
         if negative and isinstance(right, ast.Unary):
             exponent = ["-", (right.operand, OPERAND)]
-        return [(term.left, PREFIX), sign, *exponent]
-    return [(term.left, level + (level == COMPARISON)), sign, (term.right, level + 1)]
+        return [(term.left, tokens.PREFIX), sign, *exponent]
+    return [(term.left, level + (level == tokens.COMPARISON)), sign, (term.right, level + 1)]
 
 
 def _component(term: ast.Called) -> str:
@@ -174,7 +165,7 @@ def _settings(settings: Sequence[ast.Setting] | None) -> list[Piece]:
         text = print_term(each.value)
         if each.name is not None:
             text = f"{each.name} = {text}"
-        elif BINDS.match(text):
+        elif tokens.BINDS.match(text):
             text = f"({text})"
         pieces.append(text)
     return pieces
@@ -278,7 +269,7 @@ def _block(body: ast.Body) -> str:
         for each in body.bindings
     ]
     result = print_term(body.result)
-    parts.append(f"({result})" if BINDS.match(result) else result)
+    parts.append(f"({result})" if tokens.BINDS.match(result) else result)
     return f"{{ {'; '.join(parts)} }}"
 
 
@@ -324,7 +315,7 @@ def _assigned(statement: ast.Assigned) -> str:
     accumulator = statement.accumulator
     sign = "=:" if accumulator is None else f"={':' if statement.fresh else ''}{accumulator}"
     right = _right(statement.right, guarded=False)
-    if TAIL.search(right):  # a schedule at the end would be that of the assignment
+    if tokens.TAIL.search(right):  # a schedule at the end would be that of the assignment
         right = _right(statement.right, guarded=True)
     tail = ("" if statement.logic is None else _logic(statement.logic)) + _schedule(
         statement.schedule

@@ -22,78 +22,61 @@ from itertools import zip_longest
 from ilang.core.calculus.affine import Affine, Within, axis_index, variables_of
 from ilang.core.calculus.extent import number, product, scaled
 from ilang.core.ir import kernel as ir
+from ilang.core.ir import rewriting
 from ilang.core.ir.cpu import DeferredPacking, Tile, TileTarget
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.kernel import (
-    Block,
-    For,
-    If,
-    Program,
-    Statement,
-    Store,
-    map_blocks,
-    map_statements,
-)
-from ilang.core.ir.rewriting import (
-    accesses,
-    chain_of,
-    parts_of,
-    unless_same,
-    with_bodies,
-    with_body,
-)
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.cpu.padded import Padding, with_zeros
 from ilang.core.passes.cpu.registers import guarded, tiles_in_registers, with_tiles
 from ilang.core.record import replace
 
 
-def kernel_to_tiles(program: Program) -> Program:
+def kernel_to_tiles(program: ir.Program) -> ir.Program:
     """The program whose tiles are micro-kernels, where vector registers can hold them."""
-    held = with_bodies(program, lambda kernel: tiles_in_registers(program, kernel.body))
+    held = rewriting.with_bodies(program, lambda kernel: tiles_in_registers(program, kernel.body))
     if held is program:
         return program
     padding = Padding(held)
     whole = padding.program
 
-    def known(s: Statement) -> Statement:
+    def known(s: ir.Statement) -> ir.Statement:
         return guarded(whole, s) if isinstance(s, Tile) else s
 
     kernels = []
     for kernel, zeros in zip(held.kernels, padding.zeros, strict=True):
-        body = map_statements(kernel.body, known)
+        body = ir.map_statements(kernel.body, known)
         packed = Packer(whole, body).block(body, frozenset())
-        kernels.append(with_body(kernel, _stored(whole, with_zeros(packed, zeros))))
+        kernels.append(rewriting.with_body(kernel, _stored(whole, with_zeros(packed, zeros))))
     return replace(whole, kernels=tuple(kernels))
 
 
-def _stored(program: Program, body: Block) -> Block:
-    out: list[Statement] = []
+def _stored(program: ir.Program, body: ir.Block) -> ir.Block:
+    out: list[ir.Statement] = []
     stored: BufferId | None = None  # the tile before a statement that only copies it
     for s, after in zip_longest(body, body[1:]):
         if stored is not None:
-            out.append(If((), (s,), stored=stored))
+            out.append(ir.If((), (s,), stored=stored))
             stored = None
         elif isinstance(s, Tile):
             target = None if after is None else _target(program, s, after)
             stored = None if target is None else s.buffer
             out.append(s if target is None else replace(s, target=target))
-        elif isinstance(s, (For, If)):
-            out.append(map_blocks(s, lambda block: _stored(program, block)))
+        elif isinstance(s, (ir.For, ir.If)):
+            out.append(ir.map_blocks(s, lambda block: _stored(program, block)))
         else:
             out.append(s)
-    return unless_same(body, out)
+    return rewriting.unless_same(body, out)
 
 
-def _target(program: Program, tile: Tile, after: Statement) -> TileTarget | None:
+def _target(program: ir.Program, tile: Tile, after: ir.Statement) -> TileTarget | None:
     """The target of the statement after a tile, if that copies the tile row by row and does nothing else."""
     within: tuple[Within, ...] = ()
-    if isinstance(after, If):
+    if isinstance(after, ir.If):
         if len(after.body) != 1:
             return None
         within, after = after.within, after.body[0]
     dims = program.buffers[tile.buffer].dims
-    loops, (store, *others) = chain_of((after,))
+    loops, (store, *others) = rewriting.chain_of((after,))
     if tile.number is None or len(dims) > 2 or len(loops) != len(dims) or others:
         return None
     copied = Load(
@@ -101,7 +84,7 @@ def _target(program: Program, tile: Tile, after: Statement) -> TileTarget | None
         tuple(axis_index(loop.variable) for loop in loops),
         program.buffers[tile.buffer].dtype,
     )
-    if not isinstance(store, Store) or store.value != copied or store.buffer in _read(tile):
+    if not isinstance(store, ir.Store) or store.value != copied or store.buffer in _read(tile):
         return None
     if tuple(x.size for x in loops) != dims or any(x.chunk is not None for x in loops):
         return None
@@ -131,7 +114,7 @@ def _target(program: Program, tile: Tile, after: Statement) -> TileTarget | None
 
 
 def _read(tile: Tile) -> set[int]:
-    return {buffer for buffer, _ in accesses((tile,))}
+    return {buffer for buffer, _ in rewriting.accesses((tile,))}
 
 
 class Packer:
@@ -179,7 +162,7 @@ class Packer:
                 out[n] = s if inside is s.body else replace(s, body=inside)
             elif isinstance(s, ir.If):
                 out[n] = ir.map_blocks(s, lambda block: self.block(block, opened))
-        return unless_same(body, out)
+        return rewriting.unless_same(body, out)
 
     def _filled(
         self, copied: ir.Store, loops: Sequence[ir.For], tile: Tile, opened: frozenset[int]
@@ -263,6 +246,6 @@ def _tile_readers(body: Sequence[ir.Statement]) -> Readers:
 
 def _loads(body: Sequence[ir.Statement], copied: ir.Store | None = None) -> Iterator[Load]:
     for s in ir.statements_within(body):
-        for part in parts_of(s):
+        for part in rewriting.parts_of(s):
             if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):
                 yield part

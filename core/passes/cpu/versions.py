@@ -26,7 +26,6 @@ from ilang.core.calculus.affine import row_step
 from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import CacheLines, Prefetch
-from ilang.core.ir.kernel import Define, For, Program, Store
 from ilang.core.ir.rewriting import is_guarded, is_invariant, parts_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, Local, Scalar, Select, reads_both, scalars_within
 from ilang.core.ops import SLOW
@@ -191,7 +190,7 @@ def _rows(program: ir.Program, fetched: frozenset[int], loop: ir.For) -> tuple[L
     return tuple(rows.values())
 
 
-def invariant_division(program: Program, loop: For) -> Apply | None:
+def invariant_division(program: ir.Program, loop: ir.For) -> Apply | None:
     """The one division of a loop by what the loop does not change, where the loop may run twice; else None.
 
     A target may compute the quotients by a loop that multiplies by the reciprocal and corrects the result, if the
@@ -204,11 +203,11 @@ def invariant_division(program: Program, loop: For) -> Apply | None:
     extent = program.sizes[loop.size].fixed
     if extent is not None and extent < program.machine.divided_iterations:
         return None
-    stored = {s.buffer for s in loop.body if isinstance(s, Store)}
-    defined = {s.variable for s in loop.body if isinstance(s, Define)}
+    stored = {s.buffer for s in loop.body if isinstance(s, ir.Store)}
+    defined = {s.variable for s in loop.body if isinstance(s, ir.Define)}
     divisions: list[Apply] = []
     for s in loop.body:
-        if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
+        if not isinstance(s, (ir.Define, ir.Store)) or (isinstance(s, ir.Define) and s.mutable):
             return None
         for part in scalars_within(s.value):
             if isinstance(part, Load) and part.buffer in stored:

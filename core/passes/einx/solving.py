@@ -16,18 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ilang.core.diagnostic import DataError, Label, ShapeError, counted
 from ilang.core.infer.scopes import Scopes
 from ilang.core.infer.solver import solve
-from ilang.core.ir import einx
-from ilang.core.ir.rows import (
-    Composed,
-    Constraint,
-    Dim,
-    DimEqual,
-    Known,
-    Origin,
-    Var,
-    extent_of,
-    weighted,
-)
+from ilang.core.ir import einx, rows
 from ilang.core.passes.einx.ellipses import repeat
 from ilang.core.passes.einx.fusing import FusedOperation, fuse
 from ilang.core.source import Span, whole
@@ -37,7 +26,7 @@ MOST_TRIED = 10_000
 OPEN = ("E0521", "E0578")
 """Codes of refusals since nothing gives a size."""
 Shape = tuple[int, ...]
-Fresh = Callable[[str], Var]
+Fresh = Callable[[str], rows.Var]
 """Gives a new variable."""
 
 
@@ -146,37 +135,37 @@ class _System:
     def _run(self, sizes: Mapping[str, int]) -> dict[str, int]:
         count = 0
 
-        def fresh(_name: str) -> Var:
+        def fresh(_name: str) -> rows.Var:
             nonlocal count
             count += 1
-            return Var(count - 1)
+            return rows.Var(count - 1)
 
         scopes = Scopes(fresh)
-        constraints: list[Constraint] = []
+        constraints: list[rows.Constraint] = []
         for name, axis in self.axes.items():
             var = scopes.name(0, name, axis.span)
             constraints += scopes.determined(0, name, whole(axis.span.source))
             if name in sizes:
-                given = Origin(f"the parameter {name}", None, "", "written")
-                known = Known(sizes[name], given)
-                says = Origin(f"axis {name}", axis.span)
-                constraints.append(DimEqual(var, known, says))
+                given = rows.Origin(f"the parameter {name}", None, "", "written")
+                known = rows.Known(sizes[name], given)
+                says = rows.Origin(f"axis {name}", axis.span)
+                constraints.append(rows.DimEqual(var, known, says))
         for item, known in self._known():
-            origin = Origin(f"`{item.span.text()}`", item.span)
+            origin = rows.Origin(f"`{item.span.text()}`", item.span)
             constraints += _equation(item, known, origin, scopes, fresh)
         solution = solve(count, 0, constraints, dict(_named(scopes)))
         return {
             name: solution.size(scopes.name(0, name, axis.span)) for name, axis in self.axes.items()
         }
 
-    def _known(self) -> Iterator[tuple[einx.Item, Known]]:
+    def _known(self) -> Iterator[tuple[einx.Item, rows.Known]]:
         """The dimensions of tensors whose shapes are known, and what they are made of."""
         tensors = zip(self.expressions, self.shapes, self.names, strict=False)
         for expression, shape, tensor in tensors:
             pairs = zip(einx.unbracketed(expression.items), shape or (), strict=False)
             for number, (item, size) in enumerate(pairs):
-                says = Origin(f"dimension {number} of {tensor}", item.span)
-                yield item, Known(size, says)
+                says = rows.Origin(f"dimension {number} of {tensor}", item.span)
+                yield item, rows.Known(size, says)
 
     def _search(self, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
         """The solutions for each number that an open axis may have, the one of the fewest; and so on."""
@@ -200,7 +189,7 @@ class _System:
                     yield from self._search(tried)
 
     def _unfit(self) -> ShapeError:
-        known = [(item, extent_of(size)) for item, size in self._known()]
+        known = [(item, rows.extent_of(size)) for item, size in self._known()]
         composed = [
             (item, size)
             for item, size in known
@@ -220,7 +209,7 @@ class _System:
             within = list(_within(item))
             if not any(isinstance(each, einx.Axis) and each.name == name for each in within):
                 continue
-            size = extent_of(known)
+            size = rows.extent_of(known)
             if any(isinstance(each, einx.Concatenation) for each in within):
                 sizes = list(range(min(size, MOST_TRIED) + 1))
             elif size == 0:
@@ -244,12 +233,12 @@ def _named(scopes: Scopes) -> Iterator[tuple[int, str]]:
 
 
 def _equation(
-    item: einx.Item, known: Dim, says: Origin, scopes: Scopes, fresh: Fresh
-) -> list[Constraint]:
+    item: einx.Item, known: rows.Dim, says: rows.Origin, scopes: Scopes, fresh: Fresh
+) -> list[rows.Constraint]:
     """The constraint that a dimension has the size of what it is made of."""
-    constraints: list[Constraint] = []
+    constraints: list[rows.Constraint] = []
     dim = _made(item, says, scopes, fresh, constraints)
-    return [*constraints, DimEqual(dim, known, says)]
+    return [*constraints, rows.DimEqual(dim, known, says)]
 
 
 def _word(item: einx.Item) -> str:
@@ -260,21 +249,25 @@ def _word(item: einx.Item) -> str:
 
 
 def _made(
-    item: einx.Item, says: Origin, scopes: Scopes, fresh: Fresh, constraints: list[Constraint]
-) -> Dim:
+    item: einx.Item,
+    says: rows.Origin,
+    scopes: Scopes,
+    fresh: Fresh,
+    constraints: list[rows.Constraint],
+) -> rows.Dim:
     match item:
         case einx.Axis():
             return scopes.name(0, item.name, item.span)
         case einx.UnnamedAxis():
-            written = Origin(f"`{item.span.text()}`", item.span, "", "written")
-            return Known(item.size, written)
+            written = rows.Origin(f"`{item.span.text()}`", item.span, "", "written")
+            return rows.Known(item.size, written)
         case einx.Concatenation():
             parts = [(1, _made(part, says, scopes, fresh, constraints)) for part in item.items]
-            return weighted(parts, 0, says)
+            return rows.weighted(parts, 0, says)
         case _:
             inner = [each for part in einx.inside(item) for each in einx.unbracketed((part,))]
             dims = tuple(_made(each, says, scopes, fresh, constraints) for each in inner)
             whole = fresh(item.span.text())
             words = tuple(_word(each) for each in inner)
-            constraints.append(Composed(whole, dims, words, says))
+            constraints.append(rows.Composed(whole, dims, words, says))
             return whole

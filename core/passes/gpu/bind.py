@@ -28,30 +28,9 @@ from math import prod
 from ilang.core.calculus.affine import Affine, Within, axis_index
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir import kernel as ir
+from ilang.core.ir import rewriting
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import (
-    Block,
-    Change,
-    Define,
-    For,
-    If,
-    Kernel,
-    Program,
-    Statement,
-    every,
-    map_statements,
-    statements_within,
-)
-from ilang.core.ir.rewriting import (
-    Access,
-    accesses,
-    chain_of,
-    named,
-    nested,
-    with_bodies,
-    with_indices,
-)
 from ilang.core.ir.scalar import Local, scalars_within
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, is_for_blocks, kernel_to_blocks
@@ -65,10 +44,10 @@ MOST_PADDED = 1 << 24
 """Iterations of a grid for each element, at most: 64 bits then count all iterations for arrays that fit memory."""
 
 
-def kernel_to_bind(program: Program) -> Program:
+def kernel_to_bind(program: ir.Program) -> ir.Program:
     """The program with its loops bound, and a space for each private buffer that there is room for."""
     program = with_digits(with_launches(program))
-    program = with_bodies(program, lambda kernel: _with_unrolled(program, kernel.body))
+    program = rewriting.with_bodies(program, lambda kernel: _with_unrolled(program, kernel.body))
     bound = [_bound(program, kernel) for kernel in program.kernels]
     kernels = zip(program.kernels, bound, strict=True)
     mapped = tuple(replace(kernel, body=(spread,)) for kernel, (spread, _) in kernels)
@@ -76,11 +55,11 @@ def kernel_to_bind(program: Program) -> Program:
     return with_rows_held(spaced)
 
 
-def _bound(program: Program, kernel: Kernel) -> tuple[ThreadLoop, Places]:
+def _bound(program: ir.Program, kernel: ir.Kernel) -> tuple[ThreadLoop, Places]:
     """The one statement that a kernel becomes, and the places of its private buffers."""
     device = program.machine.gpu()
     if is_for_blocks(kernel):
-        loops, body = _spread(program, kernel, _outside(chain_of(kernel.body)[0]))
+        loops, body = _spread(program, kernel, _outside(rewriting.chain_of(kernel.body)[0]))
         blocks = kernel_to_blocks(program, kernel, loops, body)
         if isinstance(blocks, ThreadLoop):
             places = placed(program, blocks)
@@ -88,14 +67,14 @@ def _bound(program: Program, kernel: Kernel) -> tuple[ThreadLoop, Places]:
                 return blocks, places
             blocks = places
         _refuse(kernel, blocks)
-    loops, body = _spread(program, kernel, chain_of(kernel.body)[0])
+    loops, body = _spread(program, kernel, rewriting.chain_of(kernel.body)[0])
     spread = ThreadLoop(tuple(loops), "grid", device.block_threads if loops else 1, body)
     places = placed(program, spread)
     assert not isinstance(places, Refusal), "what a grid has no room for is in the workspace"
     return spread, places
 
 
-def _refuse(kernel: Kernel, refusal: Refusal) -> None:
+def _refuse(kernel: ir.Kernel, refusal: Refusal) -> None:
     """Tell a person that blocks and threads cannot be what they were asked to be.
 
     Raises:
@@ -110,7 +89,7 @@ def _refuse(kernel: Kernel, refusal: Refusal) -> None:
     raise ScheduleError(refusal.code, message, last.span, refusal.help, labels)
 
 
-def _outside(chain: list[For]) -> list[For]:
+def _outside(chain: list[ir.For]) -> list[ir.For]:
     inner = next((n for n, loop in enumerate(chain) if loop.role in THREAD_ROLES), len(chain))
     if inner == len(chain):  # none of the chain: those for blocks are the outer ones
         inner = max(
@@ -119,18 +98,20 @@ def _outside(chain: list[For]) -> list[For]:
     return chain[:inner]
 
 
-def _spread(program: Program, kernel: Kernel, chain: list[For]) -> tuple[list[For], Block]:
+def _spread(
+    program: ir.Program, kernel: ir.Kernel, chain: list[ir.For]
+) -> tuple[list[ir.For], ir.Block]:
     """The loops of a chain that are spread, without bodies, and what one of their iterations does."""
     chosen = _independent(program, kernel, chain)
     body = chain[-1].body if chain else kernel.body
-    body = nested([loop for loop in chain if loop not in chosen], body)
+    body = rewriting.nested([loop for loop in chain if loop not in chosen], body)
     return [replace(loop, body=()) for loop in chosen], body
 
 
-def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For]:
+def _independent(program: ir.Program, kernel: ir.Kernel, chain: list[ir.For]) -> list[ir.For]:
     """The loops of a chain to spread, all of whose ends are known where only those before them are open."""
-    independence = Independence(program, statements_within(kernel.body))
-    independent: list[For] = []
+    independence = Independence(program, ir.statements_within(kernel.body))
+    independent: list[ir.For] = []
     for n, loop in enumerate(chain):
         opened = {outer.variable for outer in independent}
         around = {outer.variable for outer in chain[:n]} - opened
@@ -142,7 +123,7 @@ def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For
     return independent
 
 
-def _padding(program: Program, chain: list[For], spread: list[For]) -> int:
+def _padding(program: ir.Program, chain: list[ir.For], spread: list[ir.For]) -> int:
     """The number of iterations of loops for each element, at most: a product over split dimensions.
 
     Parts that are blocks along a dimension of the grid are left out, which has a limit of its own (E0334).
@@ -165,7 +146,7 @@ def _padding(program: Program, chain: list[For], spread: list[For]) -> int:
 # -- loops that are unrolled -------------------------------------------------------------------------------------------
 
 
-def _with_unrolled(program: Program, body: Block) -> Block:
+def _with_unrolled(program: ir.Program, body: ir.Block) -> ir.Block:
     """A block whose unrolled loops run as often as they say, under conditions, as far as dimensions are known.
 
     Example, where rows have 1,000 elements, a multiple of four, and of 10:
@@ -177,20 +158,20 @@ def _with_unrolled(program: Program, body: Block) -> Block:
     Vectors that a dimension has a whole number of are inside of it or not: nothing is tested for each element. The
     block is left as it is where threads share no rows: tiles have conditions of their own (``full_tiles.py``).
     """
-    shared = (loop for loop in every(body, For) if loop.role in THREAD_ROLES)
+    shared = (loop for loop in ir.every(body, ir.For) if loop.role in THREAD_ROLES)
     if not any(_accumulates(loop) for loop in shared):
         return body
-    return map_statements(body, lambda s: _unrolled(program, s) if isinstance(s, For) else s)
+    return ir.map_statements(body, lambda s: _unrolled(program, s) if isinstance(s, ir.For) else s)
 
 
-def _accumulates(loop: For) -> bool:
+def _accumulates(loop: ir.For) -> bool:
     """Whether iterations of a loop change a scalar variable that stands outside of it."""
-    inside = list(statements_within(loop.body))
-    defined = {s.variable for s in inside if isinstance(s, Define)}
-    return any(isinstance(s, Change) and s.variable not in defined for s in inside)
+    inside = list(ir.statements_within(loop.body))
+    defined = {s.variable for s in inside if isinstance(s, ir.Define)}
+    return any(isinstance(s, ir.Change) and s.variable not in defined for s in inside)
 
 
-def _unrolled(program: Program, loop: For) -> Statement:
+def _unrolled(program: ir.Program, loop: ir.For) -> ir.Statement:
     known = all(
         each.size is not None and program.sizes[each.size].fixed is not None for each in loop.within
     )
@@ -200,12 +181,12 @@ def _unrolled(program: Program, loop: For) -> Statement:
         each for w in loop.within if (each := _of_vectors(program, loop, w)) is not None
     )
     inside = tuple(w for w in loop.within if _of_vectors(program, loop, w) is None)
-    body = (If(inside, loop.body),) if inside else loop.body
+    body = (ir.If(inside, loop.body),) if inside else loop.body
     whole = replace(loop.whole(), body=body)
-    return If(outside, (whole,)) if outside else whole
+    return ir.If(outside, (whole,)) if outside else whole
 
 
-def _of_vectors(program: Program, loop: For, condition: Within) -> Within | None:
+def _of_vectors(program: ir.Program, loop: ir.For, condition: Within) -> Within | None:
     """The condition that all iterations of a loop share, where they are a vector; None where they are not."""
     count, size = program.sizes[loop.size].fixed, condition.size
     assert size is not None
@@ -246,7 +227,7 @@ def _parts(program: ir.Program, kernel: ir.Kernel) -> Iterator[ir.Kernel]:
         return
     for number, body in enumerate(parts):
         written = {s.buffer for s in ir.every(body, ir.Store)}
-        read = [program.buffers[n] for n in sorted(named(body) - written)]
+        read = [program.buffers[n] for n in sorted(rewriting.named(body) - written)]
         partial = [each.name for each in read if each.name.startswith(f"{each.tensor}_parts")]
         comments = (*kernel.comments, *(f"combines the parts in {name}" for name in partial))
         yield replace(kernel, name=f"{kernel.name}_{number}", body=body, comments=comments)
@@ -298,10 +279,10 @@ def _split(program: ir.Program, kernel: ir.Kernel, numbering: Numbering) -> ir.K
     if not any(loop.role in THREAD_ROLES for loop in loops.values()):
         return kernel
     split: dict[BufferId, list[Steps]] = {}
-    for number in dict.fromkeys(buffer for buffer, _ in accesses(kernel.body)):
+    for number in dict.fromkeys(buffer for buffer, _ in rewriting.accesses(kernel.body)):
         if not program.buffers[number].private:
             continue
-        indices = [index for buffer, index in accesses(kernel.body) if buffer == number]
+        indices = [index for buffer, index in rewriting.accesses(kernel.body) if buffer == number]
         extents = (program.sizes[size].fixed for size in program.buffers[number].dims)
         steps = [
             WHOLE if extent is None else _steps(program, loops, [index[d] for index in indices])
@@ -354,7 +335,7 @@ def _dims(
 
 
 def _indexed(body: ir.Block, split: Mapping[BufferId, Sequence[Steps]]) -> ir.Block:
-    def index_of(access: Access) -> tuple[Affine, ...]:
+    def index_of(access: rewriting.Access) -> tuple[Affine, ...]:
         buffer, index = access
         if buffer not in split:
             return index
@@ -364,4 +345,4 @@ def _indexed(body: ir.Block, split: Mapping[BufferId, Sequence[Steps]]) -> ir.Bl
             out += digits if 1 < len(steps) else [part]
         return tuple(out)
 
-    return with_indices(body, index_of)
+    return rewriting.with_indices(body, index_of)

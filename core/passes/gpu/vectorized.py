@@ -21,18 +21,9 @@ from collections.abc import Iterator, Sequence
 from ilang.core.calculus.affine import Affine, axis_index, row_step
 from ilang.core.dtype import HELD_FLOATS
 from ilang.core.ir import kernel as ir
+from ilang.core.ir import rewriting
 from ilang.core.ir.gpu import ThreadLoop, threads_of
 from ilang.core.ir.ids import BufferId
-from ilang.core.ir.rewriting import (
-    accesses,
-    chain_of,
-    chosen_loads,
-    nested,
-    parts_of,
-    replaced_loads,
-    substituted,
-    unless_same,
-)
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.passes.gpu.coalesced import with_coalesced_stores
 from ilang.core.passes.gpu.full_tiles import in_regions
@@ -60,7 +51,7 @@ def _vectorized(numbering: Numbering, kernel: ir.Kernel) -> ir.Kernel:
         for step in (CopyMapper, _HeldOperands, _Vectorizer):
             body = step(numbering).body(spread.body)
             spread = spread if body is spread.body else replace(spread, body=body)
-        kernel = numbering.left(kernel, unless_same(kernel.body, (spread,)))
+        kernel = numbering.left(kernel, rewriting.unless_same(kernel.body, (spread,)))
     moving = with_vector_access(numbering.program(), kernel)
     return with_coalesced_stores(numbering, moving)
 
@@ -132,13 +123,16 @@ class _Vectorizer:
         Which thread copies an element makes no difference, since the block waits for all of them.
         """
         last, store = spread.loops[-1], spread.body[0]
-        if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):
+        if any(
+            self.program.buffers[number].space == "local"
+            for number, _ in rewriting.accesses((store,))
+        ):
             return spread
         extent = self.numbering.sizes[last.size].fixed
         if len(spread.body) > 1 or not isinstance(store, ir.Store) or extent is None:
             return spread
         loads = list(self._runs(spread.body, last.variable, ""))
-        if any(isinstance(part, Local) for part in parts_of(store)):
+        if any(isinstance(part, Local) for part in rewriting.parts_of(store)):
             return spread
         lanes = self._lanes(store.buffer)
         plain = not last.within and last.chunk is None and last.role in ("", "t")
@@ -147,7 +141,7 @@ class _Vectorizer:
         name, many = self.numbering.names[last.variable], extent > lanes
         group, variable = self.numbering.variable(name, "v"), self.numbering.variable(name, "v")
         first = Affine(((lanes, group),) if many else ())
-        inside = substituted(store, {last.variable: first + axis_index(variable)})
+        inside = rewriting.substituted(store, {last.variable: first + axis_index(variable)})
         loop = ir.For(variable, self.numbering.fixed.extent(lanes), (inside,), role="u")
         loops = spread.loops[:-1]
         if many:
@@ -166,8 +160,8 @@ class _Vectorizer:
         The buffers are those of a caller and of the workspace, or those that a block shares. A read under a condition
         is none of them: a vector is read whatever holds.
         """
-        chosen = {load.buffer for s in body for load in chosen_loads(s)}
-        touched = list(accesses(body))
+        chosen = {load.buffer for s in body for load in rewriting.chosen_loads(s)}
+        touched = list(rewriting.accesses(body))
         for number in dict.fromkeys(number for number, _ in touched):
             indices = [index for buffer, index in touched if buffer == number]
             buffer = self.program.buffers[number]
@@ -236,12 +230,12 @@ class _HeldOperands:
             nest = _nest(s) if isinstance(s, ir.For) else []
             held = self._held(nest) if len(nest) > 1 else ()
             out += held or (ir.map_blocks(s, self.body),)
-        return unless_same(body, out)
+        return rewriting.unless_same(body, out)
 
     def _held(self, nest: Sequence[ir.For]) -> ir.Block:
         """The loads of a nest into registers, and the nest that reads these; nothing where it stays as it is."""
-        parts = [part for s in nest[-1].body for part in parts_of(s)]
-        chosen = [load for s in nest[-1].body for load in chosen_loads(s)]
+        parts = [part for s in nest[-1].body for part in rewriting.parts_of(s)]
+        chosen = [load for s in nest[-1].body for load in rewriting.chosen_loads(s)]
         reads: dict[Load, Load] = {}
         before: list[ir.Statement] = []
         for load in dict.fromkeys(part for part in parts if isinstance(part, Load)):
@@ -254,15 +248,15 @@ class _HeldOperands:
             sizes = tuple(loop.size for loop in loops)
             index = tuple(Affine(((1, loop.variable),)) for loop in loops)
             reads[load] = replace(load, buffer=self._buffer(load, sizes), index=index)
-            before += nested(loops, (ir.Store(reads[load].buffer, index, load),))
+            before += rewriting.nested(loops, (ir.Store(reads[load].buffer, index, load),))
         if not reads:
             return ()
         rest = tuple(
-            replace(s, value=replaced_loads(s.value, lambda load: reads.get(load, load)))
+            replace(s, value=rewriting.replaced_loads(s.value, lambda load: reads.get(load, load)))
             for s in nest[-1].body
             if isinstance(s, (ir.Define, ir.Store))
         )
-        return (*before, *nested(nest, rest))
+        return (*before, *rewriting.nested(nest, rest))
 
     def _buffer(self, load: Load, sizes: tuple[int, ...]) -> BufferId:
         key = load.buffer, sizes
@@ -275,7 +269,7 @@ class _HeldOperands:
 
 def _nest(loop: ir.For) -> list[ir.For]:
     """Unrolled loops, each right inside the one before, around a store and scalars for it; none for any other loop."""
-    nest, (*scalars, last) = chain_of((loop,))
+    nest, (*scalars, last) = rewriting.chain_of((loop,))
     stores = isinstance(last, ir.Store) and all(isinstance(s, ir.Define) for s in scalars)
     is_unrolled = all(each.role == "u" and not each.within for each in nest)
     return nest if stores and is_unrolled else []
