@@ -18,16 +18,7 @@ from ilang.codegen.call.memory import LARGEST_SPACE
 from ilang.codegen.device.driver import Driver
 from ilang.codegen.device.nvrtc import MARK
 from ilang.codegen.system.concurrency import ForkSafeLock
-from ilang.codegen.targets import cuda
-from ilang.codegen.targets.cuda_call import (
-    NUMBER,
-    WORKSPACE,
-    DeviceCall,
-    KernelStart,
-    Value,
-    call_of,
-    kernels_of,
-)
+from ilang.codegen.targets import cuda, cuda_call
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Program
@@ -37,7 +28,7 @@ from ilang.core.record import record, replace
 if TYPE_CHECKING:
     from ilang.codegen.call.arguments import Array
 
-    _Launch = tuple[Array, Sequence[tuple[int, Value]], Callable[[int], int]]
+    _Launch = tuple[Array, Sequence[tuple[int, cuda_call.Value]], Callable[[int], int]]
 
 
 def text_of(program: Program) -> str:
@@ -46,7 +37,7 @@ def text_of(program: Program) -> str:
     kernels = tuple(replace(kernel, body=(), comments=()) for kernel in program.kernels)
     around = replace(host, program=replace(program, kernels=kernels))
     known = {
-        "kernels": list(kernels_of(host)),
+        "kernels": list(cuda_call.kernels_of(host)),
         "host": base64.b64encode(pickle.dumps(around)).decode(),
     }
     return f"{MARK}{json.dumps(known)}\n{cuda.emit_kernels([host])}"
@@ -86,13 +77,13 @@ class LaunchedProgram:
 
     def at(self, sizes: Sequence[int]) -> SizedLaunches:
         """The launches at the sizes of a call."""
-        return SizedLaunches(self, call_of(self._host, sizes))
+        return SizedLaunches(self, cuda_call.call_of(self._host, sizes))
 
 
 class SizedLaunches:
     """The launches of a program at the sizes of a call, their arguments ready but for addresses."""
 
-    def __init__(self, program: LaunchedProgram, call: DeviceCall | None) -> None:
+    def __init__(self, program: LaunchedProgram, call: cuda_call.DeviceCall | None) -> None:
         """For a call; None where an extent does not fit."""
         self._driver = program.driver
         self._call = call
@@ -113,11 +104,15 @@ class SizedLaunches:
         with self._lock.taken():  # the arguments of a launch are read when it is enqueued
             return -self._driver.within(lambda: self._enqueue(call, addresses, space, stream))
 
-    def _enqueue(self, call: DeviceCall, addresses: Sequence[int], space: int, stream: int) -> int:
+    def _enqueue(
+        self, call: cuda_call.DeviceCall, addresses: Sequence[int], space: int, stream: int
+    ) -> int:
         """Enqueue what the call has; a status of CUDA."""
-        bases = {**dict(enumerate(addresses)), WORKSPACE: call.base(space)}
+        bases = {**dict(enumerate(addresses)), cuda_call.WORKSPACE: call.base(space)}
         begin, count = call.marks
-        status = self._driver.clear(bases[WORKSPACE] + begin, count, stream) if count else 0
+        status = (
+            self._driver.clear(bases[cuda_call.WORKSPACE] + begin, count, stream) if count else 0
+        )
         for slots, places, start in () if status else self._launches:
             for n, (base, offset) in places:
                 slots[n] = bases[base] + offset
@@ -136,11 +131,11 @@ class SizedLaunches:
         return -status or (4 if outside[0] else 0)
 
 
-def _launch(program: LaunchedProgram, start: KernelStart) -> _Launch:
+def _launch(program: LaunchedProgram, start: cuda_call.KernelStart) -> _Launch:
     """The arguments of a launch, those of them that are addresses, by number, and what enqueues it."""
-    numbers = [offset if base == NUMBER else 0 for base, offset in start.values]
+    numbers = [offset if base == cuda_call.NUMBER else 0 for base, offset in start.values]
     slots = np.array(numbers, np.uint64)
-    places = [(n, each) for n, each in enumerate(start.values) if each[0] != NUMBER]
+    places = [(n, each) for n, each in enumerate(start.values) if each[0] != cuda_call.NUMBER]
     kernel = program.kernels[start.kernel]
     return slots, places, program.driver.starter(kernel, start.grid, start.block, slots)
 

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ilang.codegen.call.arguments import (
-    SUPPORTED,
-    checked_outs,
-    contiguous,
-    outputs_of,
-    result_of,
-    unsupported,
-)
+from ilang.codegen.call import arguments
 from ilang.codegen.call.load import interface_of
 from ilang.codegen.call.memory import LARGEST_SPACE, too_large
 from ilang.codegen.call.plan import failure
@@ -133,8 +126,8 @@ def separated(
                 help=f"programs run on {device.name}: copy the array there, or to NumPy",
             )
         device_arrays[n], checked[n] = at, at.stand_in()
-        if checked[n].dtype not in SUPPORTED:
-            raise unsupported(name, checked[n].dtype)
+        if checked[n].dtype not in arguments.SUPPORTED:
+            raise arguments.unsupported(name, checked[n].dtype)
     return checked, device_arrays
 
 
@@ -219,7 +212,7 @@ class Offloaded:
         asked: int | None,
     ) -> Any:
         """Run the program on the device; a signal is heard when it is over."""
-        device, outputs = self.device, outputs_of(self.shaped, extents)
+        device, outputs = self.device, arguments.outputs_of(self.shaped, extents)
         outs, device_arrays = self.outs(out, extents, arrays)
         streams = [at.stream for at in (*on_device.values(), *device_arrays.values()) if at.stream]
         stream = asked or (streams[0] if streams else DEFAULT_STREAM)
@@ -227,7 +220,7 @@ class Offloaded:
         for other in streams:
             device.order(other, stream)
         inputs = [
-            on_device[n] if n in on_device else device.array(contiguous(a), stream)
+            on_device[n] if n in on_device else device.array(arguments.contiguous(a), stream)
             for n, a in enumerate(arrays)
         ]
         results = [
@@ -244,7 +237,7 @@ class Offloaded:
         for n, (array, result) in enumerate(zip(given, results, strict=True)):
             if n not in device_arrays:
                 device.read(result.address, array, stream)
-        return result_of(given, out)
+        return arguments.result_of(given, out)
 
     def outs(
         self, out: Any, extents: Sequence[int], arrays: Sequence[Any]
@@ -257,7 +250,9 @@ class Offloaded:
         for n, at in device_arrays.items():  # never touched, so that it takes no memory
             checked[n] = np.empty(at.shape, at.dtype)
             checked[n].flags.writeable = not at.is_readonly
-        checked_outs(tuple(checked), self._names, outputs_of(self.shaped, extents), arrays)
+        arguments.checked_outs(
+            tuple(checked), self._names, arguments.outputs_of(self.shaped, extents), arrays
+        )
         return given, device_arrays
 
     def at(self, extents: Sequence[int]) -> SizedProgram:

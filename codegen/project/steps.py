@@ -12,20 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
-from ilang.codegen.project.cases import (
-    MOST_NOISE,
-    Array,
-    StoredOutput,
-    input_of,
-    is_positive,
-    limits_of,
-    power_above,
-    relative_of,
-    result_of,
-    sampled,
-    scales_of,
-    starts_of,
-)
+from ilang.codegen.project import cases
 from ilang.codegen.project.extents import LARGEST_DOMAIN, extents_of, settled_extents
 from ilang.codegen.session.philox import uniform
 from ilang.codegen.targets.session import EmittedSession, ExportedFunction
@@ -92,9 +79,9 @@ class Steps:
 
     starts: dict[str, int]
     below: dict[str, int | None]
-    first: tuple[StoredOutput, ...]
-    runs: tuple[tuple[StoredOutput, ...], ...]
-    last: tuple[StoredOutput, ...]
+    first: tuple[cases.StoredOutput, ...]
+    runs: tuple[tuple[cases.StoredOutput, ...], ...]
+    last: tuple[cases.StoredOutput, ...]
 
 
 def _extents(function: ExportedFunction, known: Mapping[str, int]) -> tuple[int, ...]:
@@ -117,14 +104,14 @@ def steps_of(session: EmittedSession) -> Steps:
     starts, below = _starts(session), _limits(session)
     lasting = {each.name: first_values(each, SEED) for each in session.kept}
     tested_kept = [each for each in session.kept if each.role in LASTING]
-    first = tuple(sampled(lasting[each.name], MOST_STORED, 0.0, 0.0) for each in tested_kept)
+    first = tuple(cases.sampled(lasting[each.name], MOST_STORED, 0.0, 0.0) for each in tested_kept)
     sized = list(zip(shapeds, extents, strict=True))
     if any(LARGEST_DOMAIN < _iterations(node, e) for s, e in sized for node in s.nodes):
         return Steps(starts, below, first, (), ())
     given = _inputs(session, starts, below)
     names = [*given, *(name for name in lasting if name not in given)]
 
-    def several(values: Sequence[Array], exact: bool = False) -> list[Array]:
+    def several(values: Sequence[cases.Array], exact: bool = False) -> list[cases.Array]:
         return _several(session, dict(zip(names, values, strict=True)), exact)
 
     arrays = [given[name] if name in given else lasting[name] for name in names]
@@ -132,8 +119,8 @@ def steps_of(session: EmittedSession) -> Steps:
         plain, exact = several(arrays), several(arrays, exact=True)
     except DataError:
         return Steps(starts, below, first, (), ())
-    relative = sum(relative_of(s, e) for s, e in sized) * RUNS
-    scales = scales_of(several, arrays, exact)
+    relative = sum(cases.relative_of(s, e) for s, e in sized) * RUNS
+    scales = cases.scales_of(several, arrays, exact)
     stored = [
         _settled(a, b, relative, scale) for a, b, scale in zip(plain, exact, scales, strict=True)
     ]
@@ -148,7 +135,7 @@ def _iterations(node: object, extents: Sequence[int]) -> int:
     return math.prod(extents[size] for size in node.sizes)
 
 
-def first_values(each: KeptTensor, seed: int) -> Array:
+def first_values(each: KeptTensor, seed: int) -> cases.Array:
     """The values that a kept array begins with."""
     dtype, count = NUMPY_TYPES[each.dtype], each.count()
     if isinstance(each.fill, Uniform):
@@ -159,30 +146,32 @@ def first_values(each: KeptTensor, seed: int) -> Array:
     return np.broadcast_to(numbers, count).reshape(each.dims)
 
 
-def _settled(plain: Array, exact: Array, relative: float, scale: float) -> StoredOutput:
+def _settled(
+    plain: cases.Array, exact: cases.Array, relative: float, scale: float
+) -> cases.StoredOutput:
     """The values that are stored of a result, and how far a float may be from them.
 
     Where sums cancel, whatever the inputs are, nothing moves a result but the roundings of what is summed: how far they
     move it is taken from the evaluator. An optimiser that divides a gradient by its size, as Adam does, makes steps of
     such roundings: the bias of keys of attention has the gradient 0, and walks at random by as much as it learns.
     """
-    result, unlike = result_of(plain, exact, relative, scale)
+    result, unlike = cases.result_of(plain, exact, relative, scale)
     if unlike and plain.dtype.kind == "f":
         noise = float(np.nan_to_num(np.abs(exact - plain), posinf=0.0).max())
         if noise:
-            scale = max(scale, power_above(MOST_NOISE * noise / relative))
-            result, _ = result_of(plain, exact, relative, scale)
-    return sampled(result, MOST_STORED, relative, scale)
+            scale = max(scale, cases.power_above(cases.MOST_NOISE * noise / relative))
+            result, _ = cases.result_of(plain, exact, relative, scale)
+    return cases.sampled(result, MOST_STORED, relative, scale)
 
 
 def is_positive_session(session: EmittedSession) -> bool:
     """Whether the inputs of a run are positive."""
-    return any(is_positive(function.shaped) for function in session.functions())
+    return any(cases.is_positive(function.shaped) for function in session.functions())
 
 
 def _starts(session: EmittedSession) -> dict[str, int]:
     """The beginning in its table of each input of a run that is read."""
-    programs = [starts_of(function.shaped, 0) for function in session.functions()]
+    programs = [cases.starts_of(function.shaped, 0) for function in session.functions()]
     starts: dict[str, int] = {}
     for name, number, position in _reads(session):
         if name in session.inputs:
@@ -193,7 +182,7 @@ def _starts(session: EmittedSession) -> dict[str, int]:
 def _limits(session: EmittedSession) -> dict[str, int | None]:
     """The limits that elements of these are below if they are indices."""
     programs = [
-        limits_of(function.shaped, extents)
+        cases.limits_of(function.shaped, extents)
         for function, extents in zip(session.functions(), tested_extents(session), strict=True)
     ]
     limits: dict[str, int | None] = {}
@@ -205,15 +194,17 @@ def _limits(session: EmittedSession) -> dict[str, int | None]:
 
 def _inputs(
     session: EmittedSession, steps: dict[str, int], below: dict[str, int | None]
-) -> dict[str, Array]:
+) -> dict[str, cases.Array]:
     positive, dims = is_positive_session(session), tested_dims(session)
     return {
-        name: input_of(session.tensors[name][0], dims[name], start, below[name], positive)
+        name: cases.input_of(session.tensors[name][0], dims[name], start, below[name], positive)
         for name, start in steps.items()
     }
 
 
-def _several(session: EmittedSession, arrays: dict[str, Array], exact: bool) -> list[Array]:
+def _several(
+    session: EmittedSession, arrays: dict[str, cases.Array], exact: bool
+) -> list[cases.Array]:
     """The outputs of some runs of one rank, one after the other, and what is kept after them."""
     now, returned = dict(arrays), []
     for _ in range(RUNS):
@@ -224,7 +215,9 @@ def _several(session: EmittedSession, arrays: dict[str, Array], exact: bool) -> 
     return [*returned, *(now[each.name] for each in session.kept if each.role in LASTING)]
 
 
-def _one(session: EmittedSession, given: dict[str, Array], exact: bool) -> dict[str, Array]:
+def _one(
+    session: EmittedSession, given: dict[str, cases.Array], exact: bool
+) -> dict[str, cases.Array]:
     """All arrays after a run of one rank, by name."""
     now = dict(given)
     for stage, extents in zip(session.stages, tested_extents(session), strict=True):

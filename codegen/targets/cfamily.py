@@ -12,18 +12,8 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine, Within, at_least_0, left
 from ilang.core.calculus.extent import Extent
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
+from ilang.core.ir import scalar as scalars
 from ilang.core.ir.kernel import For, Kernel, Program, Variable
-from ilang.core.ir.scalar import (
-    Apply,
-    Constant,
-    Convert,
-    Load,
-    Local,
-    Position,
-    Scalar,
-    Select,
-    reads_both,
-)
 from ilang.core.ops import PRIMITIVES
 from ilang.core.record import record
 
@@ -281,44 +271,48 @@ class KernelNames:
 class Spelling(KernelNames):
     """The names of one kernel, and its scalars as C text."""
 
-    def first(self, variable: int, value: Scalar) -> str:
+    def first(self, variable: int, value: scalars.Scalar) -> str:
         """The first value of a scalar variable, as it holds it."""
         return self._placed(value, self.scalar(variable).ordered)
 
-    def change(self, variable: int, value: Scalar) -> str:
+    def change(self, variable: int, value: scalars.Scalar) -> str:
         """The statement that gives a scalar variable a value."""
         return self.update(self.local(variable), value, self.scalar(variable).ordered)
 
-    def store(self, buffer: int, index: Sequence[Affine], value: Scalar) -> str:
+    def store(self, buffer: int, index: Sequence[Affine], value: scalars.Scalar) -> str:
         """The statement that gives an element of a buffer a value."""
         ordered = self.program.buffers[buffer].ordered
         return self.update(self.element(buffer, index), value, ordered)
 
-    def _placed(self, value: Scalar, ordered: str) -> str:
+    def _placed(self, value: scalars.Scalar, ordered: str) -> str:
         """A value, or the integer of its place in an order, which may be what already stands somewhere."""
-        if ordered and isinstance(value, Local) and self.scalar(value.variable).ordered == ordered:
+        if (
+            ordered
+            and isinstance(value, scalars.Local)
+            and self.scalar(value.variable).ordered == ordered
+        ):
             return self.local(value.variable)
-        if ordered and isinstance(value, Load):
+        if ordered and isinstance(value, scalars.Load):
             buffer = self.program.buffers[value.buffer]
             if buffer.ordered == ordered and buffer.dtype == value.dtype:
                 return self.element(value.buffer, value.index)
         text = self.value(value)
         return f"order_{ordered}_{value.dtype}({text})" if ordered else text
 
-    def value(self, scalar: Scalar) -> str:
+    def value(self, scalar: scalars.Scalar) -> str:
         """A scalar as an expression that may stand alone on the right of an assignment to its type."""
         text = self.expression(scalar)
-        if scalar.dtype == "bool" and not isinstance(scalar, (Local, Constant)):
+        if scalar.dtype == "bool" and not isinstance(scalar, (scalars.Local, scalars.Constant)):
             return f"(uint8_t)({text})"
         return text
 
-    def update(self, target: str, value: Scalar, ordered: str = "") -> str:
+    def update(self, target: str, value: scalars.Scalar, ordered: str = "") -> str:
         """The statement that gives ``target`` a value: ``+=`` and the like where the value is the target and something.
 
         No step of such a reduction converts what it reduces: integers that wrap are added unsigned where they stand,
         and truth values combined bit by bit.
         """
-        if not isinstance(value, Apply) or len(value.arguments) != 2:
+        if not isinstance(value, scalars.Apply) or len(value.arguments) != 2:
             return f"{target} = {self._placed(value, ordered)};"
         old, change = value.arguments
         if self._place(old) != target:
@@ -330,7 +324,7 @@ class Spelling(KernelNames):
             sign = PRIMITIVES[value.primitive].notation.c
             if value.dtype in FLOATS:
                 return f"{target} {sign}= {self.expression(change)};"
-            if isinstance(old, Load) and not self.program.buffers[old.buffer].wrapping:
+            if isinstance(old, scalars.Load) and not self.program.buffers[old.buffer].wrapping:
                 target = f"*({UNSIGNED[value.dtype or '']} *)&{target}"
             return f"{target} {sign}= {self._unsigned(change)};"
         row = PRIMITIVES[value.primitive]
@@ -339,63 +333,63 @@ class Spelling(KernelNames):
             return f"{target} {row.notation.c}= {word};"
         return f"{target} = {self.value(value)};"
 
-    def _place(self, scalar: Scalar) -> str:
+    def _place(self, scalar: scalars.Scalar) -> str:
         """The place where the value of a variable or an element stands; "" of anything else."""
-        if isinstance(scalar, Local):
+        if isinstance(scalar, scalars.Local):
             return self.local(scalar.variable)
-        return self.element(scalar.buffer, scalar.index) if isinstance(scalar, Load) else ""
+        return self.element(scalar.buffer, scalar.index) if isinstance(scalar, scalars.Load) else ""
 
-    def _unsigned(self, scalar: Scalar) -> str:
+    def _unsigned(self, scalar: scalars.Scalar) -> str:
         """An integer as an unsigned one, in parentheses where it is more than one word."""
-        if isinstance(scalar, Local) and self.scalar(scalar.variable).wrapping:
+        if isinstance(scalar, scalars.Local) and self.scalar(scalar.variable).wrapping:
             return self.local(scalar.variable)
-        if isinstance(scalar, Load) and self.program.buffers[scalar.buffer].wrapping:
+        if isinstance(scalar, scalars.Load) and self.program.buffers[scalar.buffer].wrapping:
             return self.element(scalar.buffer, scalar.index)
         assert scalar.dtype is not None
         return f"({UNSIGNED[scalar.dtype]}){self._atom(scalar)}"
 
-    def expression(self, scalar: Scalar) -> str:
+    def expression(self, scalar: scalars.Scalar) -> str:
         """A scalar as an expression, without outer parentheses; a bool is an int that is 0 or 1."""
         match scalar:
-            case Local():
+            case scalars.Local():
                 name, variable = self.local(scalar.variable), self.scalar(scalar.variable)
                 if variable.ordered:
                     return f"ordered_{variable.ordered}_{scalar.dtype}({name})"
                 wrapping = variable.wrapping
                 return f"({C_TYPES[scalar.dtype]}){name}" if wrapping else name
-            case Load():
+            case scalars.Load():
                 text = self._loaded(scalar.buffer, scalar.index)
                 given = self.program.memory(scalar.buffer).role in ("input", "inout")
                 return f"{text} != 0" if scalar.dtype == "bool" and given else text
-            case Constant():
+            case scalars.Constant():
                 assert scalar.dtype is not None
                 return literal(scalar.value, scalar.dtype)
-            case Position():
+            case scalars.Position():
                 fixed = scalar.index.constant() is not None
                 text = self.index(scalar.index)
                 return f"(int64_t){text}" if fixed else text
-            case Convert():
+            case scalars.Convert():
                 return self._convert(scalar)
-            case Select():
+            case scalars.Select():
                 words = self._atom(scalar.then), self._atom(scalar.otherwise)
                 return f"({self.conditions(scalar.within)}) ? {words[0]} : {words[1]}"
-            case Apply():
+            case scalars.Apply():
                 return self._apply(scalar)
             case _:
                 raise AssertionError(f"no operand reaches a target: {scalar}")
 
-    def _atom(self, scalar: Scalar) -> str:
+    def _atom(self, scalar: scalars.Scalar) -> str:
         """A scalar as an expression, in parentheses where it is more than one word."""
         text = self.expression(scalar)
-        whole = isinstance(scalar, (Local, Constant)) or (
-            isinstance(scalar, Load) and " != 0" not in text
+        whole = isinstance(scalar, (scalars.Local, scalars.Constant)) or (
+            isinstance(scalar, scalars.Load) and " != 0" not in text
         )
-        whole = whole or (isinstance(scalar, Position) and text.isidentifier())
-        whole = whole or (isinstance(scalar, Convert) and text.startswith("("))
-        called = isinstance(scalar, Apply) and scalar.primitive in CALLS
+        whole = whole or (isinstance(scalar, scalars.Position) and text.isidentifier())
+        whole = whole or (isinstance(scalar, scalars.Convert) and text.startswith("("))
+        called = isinstance(scalar, scalars.Apply) and scalar.primitive in CALLS
         return text if (whole and not text.startswith("-")) or called else f"({text})"
 
-    def _convert(self, scalar: Convert) -> str:
+    def _convert(self, scalar: scalars.Convert) -> str:
         assert scalar.dtype is not None
         source, inner = scalar.argument.dtype, self._atom(scalar.argument)
         if scalar.dtype == "bool":
@@ -404,17 +398,17 @@ class Spelling(KernelNames):
             return f"{scalar.dtype}_of_{source}({self.expression(scalar.argument)})"
         return f"({C_TYPES[scalar.dtype]}){inner}"
 
-    def _compared(self, scalar: Scalar, other: Scalar) -> str:
+    def _compared(self, scalar: scalars.Scalar, other: scalars.Scalar) -> str:
         """An operand of a comparison with ``other``: compilers warn where a truth value beside a number decides it."""
         truth = scalar
-        if isinstance(scalar, Convert) and scalar.dtype in INTEGERS:
+        if isinstance(scalar, scalars.Convert) and scalar.dtype in INTEGERS:
             truth = scalar.argument
-        is_number = truth is not scalar or isinstance(other, Constant)
-        if truth.dtype == "bool" and is_number and not isinstance(truth, Constant):
+        is_number = truth is not scalar or isinstance(other, scalars.Constant)
+        if truth.dtype == "bool" and is_number and not isinstance(truth, scalars.Constant):
             return f"({self._atom(truth)} ? 1 : 0)"
         return self._atom(scalar)
 
-    def _apply(self, scalar: Apply) -> str:
+    def _apply(self, scalar: scalars.Apply) -> str:
         assert scalar.dtype is not None
         row = PRIMITIVES[scalar.primitive]
         if _is_operator(scalar):
@@ -437,14 +431,14 @@ class Spelling(KernelNames):
             return f"{row.notation.c}{self._atom(scalar.arguments[0])}"
         if scalar.primitive == "where":
             test, yes, no = scalar.arguments
-            if reads_both(scalar):
+            if scalars.reads_both(scalar):
                 words = [self._truth(test), self.expression(yes), self.expression(no)]
                 return f"where_{scalar.dtype}({', '.join(words)})"
             return f"{self._truth(test)} ? {self._atom(yes)} : {self._atom(no)}"
         given = ", ".join(self.expression(a) for a in scalar.arguments)
         return f"{mathlib.name_of(scalar.primitive, scalar.dtype)}({given})"
 
-    def _wrapping(self, scalar: Apply) -> str:
+    def _wrapping(self, scalar: scalars.Apply) -> str:
         """Integer arithmetic that wraps: done on unsigned values, where C defines it."""
         assert scalar.dtype is not None
         unsigned = UNSIGNED[scalar.dtype]
@@ -453,13 +447,13 @@ class Spelling(KernelNames):
             words.insert(0, f"({unsigned})0")
         return f"({C_TYPES[scalar.dtype]})({words[0]} {PRIMITIVES[scalar.primitive].notation.c} {words[1]})"
 
-    def _logic(self, scalar: Apply) -> str:
+    def _logic(self, scalar: scalars.Apply) -> str:
         """Logic of truth values, each 0 or 1. Both sides are computed: see ``where_f32`` in ``headers/numbers.h``."""
         words = [self._truth(a) for a in scalar.arguments]
         sign = "!=" if scalar.primitive == "xor" else PRIMITIVES[scalar.primitive].notation.c
         return f" {sign} ".join(words) if len(words) == 2 else f"{sign}{words[0]}"
 
-    def _truth(self, scalar: Scalar) -> str:
+    def _truth(self, scalar: scalars.Scalar) -> str:
         """0 or 1: whether a value differs from 0; NaN does."""
         if scalar.dtype == "bool":
             return self._atom(scalar)
@@ -483,12 +477,12 @@ class InLane(Spelling):
 class Held(Spelling):
     """Scalars of a kernel, some of which variables hold already."""
 
-    def __init__(self, plain: Spelling, held: Mapping[Scalar, str]) -> None:
+    def __init__(self, plain: Spelling, held: Mapping[scalars.Scalar, str]) -> None:
         """Names as ``plain`` has them; ``held`` are scalars, each with the text of what holds it."""
         super().__init__(plain.program, plain.kernel, plain.counter)
         self.held = held
 
-    def expression(self, scalar: Scalar) -> str:
+    def expression(self, scalar: scalars.Scalar) -> str:
         """A scalar as C text."""
         return self.held.get(scalar) or super().expression(scalar)
 
@@ -501,12 +495,13 @@ def combined(primitive: str, dtype: str, target: str, other: str) -> str:
     return f"{target} = {primitive}_{dtype}({target}, {other});"
 
 
-def _of_type(dtype: str, primitive: str, *arguments: Scalar | float) -> Apply:
+def _of_type(dtype: str, primitive: str, *arguments: scalars.Scalar | float) -> scalars.Apply:
     """A primitive of scalars and numbers of a type."""
-    return Apply(
+    return scalars.Apply(
         primitive,
         tuple(
-            Constant(each, dtype) if isinstance(each, int | float) else each for each in arguments
+            scalars.Constant(each, dtype) if isinstance(each, int | float) else each
+            for each in arguments
         ),
         dtype,
     )
@@ -529,7 +524,7 @@ GCC writes each of them out else, which is a sixth of the time that a program of
 """
 
 
-def _is_operator(scalar: Apply) -> bool:
+def _is_operator(scalar: scalars.Apply) -> bool:
     row = PRIMITIVES[scalar.primitive]
     return (
         row.notation.c != ""
@@ -540,7 +535,7 @@ def _is_operator(scalar: Apply) -> bool:
     )
 
 
-def _keeps_the_sign_of_zero(scalar: Apply) -> bool:
+def _keeps_the_sign_of_zero(scalar: scalars.Apply) -> bool:
     """Whether a sum or a difference of floats has a constant zero beside what is more than a variable or an element.
 
     Operands of such a sum are passed to a function: GCC 12 takes ``0 - (float)n`` and ``0 + -(float)n`` for
@@ -549,10 +544,12 @@ def _keeps_the_sign_of_zero(scalar: Apply) -> bool:
     if scalar.primitive not in ("add", "sub") or scalar.dtype not in FLOATS:
         return False
     zeros = [_is_zero(argument) for argument in scalar.arguments]
-    plain = [isinstance(a, (Local, Load, Constant)) for a in scalar.arguments]
+    plain = [
+        isinstance(a, (scalars.Local, scalars.Load, scalars.Constant)) for a in scalar.arguments
+    ]
     return (zeros[0] and not plain[1]) or (scalar.primitive == "add" and zeros[1] and not plain[0])
 
 
-def _is_zero(scalar: Scalar) -> bool:
-    scalar = scalar.argument if isinstance(scalar, Convert) else scalar
-    return isinstance(scalar, Constant) and scalar.value == 0
+def _is_zero(scalar: scalars.Scalar) -> bool:
+    scalar = scalar.argument if isinstance(scalar, scalars.Convert) else scalar
+    return isinstance(scalar, scalars.Constant) and scalar.value == 0

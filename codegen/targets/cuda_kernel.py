@@ -18,18 +18,10 @@ from ilang.codegen.targets.cuda_spread import GRID, SpreadText
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.marked_lines import Marker
 from ilang.core.diagnostic import counted
+from ilang.core.ir import gpu
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile, Transpose
-from ilang.core.ir.gpu import (
-    Barrier,
-    CombineThreads,
-    MatrixProduct,
-    SwapBuffers,
-    ThreadLoop,
-    threads_of,
-)
 from ilang.core.ir.host import Grid, Host, Launch
-from ilang.core.ir.kernel import Kernel, Program
 from ilang.core.ir.rewriting import named
 from ilang.core.ir.scalar import Apply
 from ilang.core.machine import MULTIPROCESSORS, MatrixUnit
@@ -52,7 +44,7 @@ class KernelText:
         self.spelling = Spelling(self.program, self.kernel, self.index)
         self.private = self._private(host)
         self.looks = host.outside() is not None
-        spread = threads_of(self.kernel)
+        spread = gpu.threads_of(self.kernel)
         self.outer = spread
         device = self.program.machine.gpu()
         self.warp = device.warp
@@ -139,14 +131,14 @@ class KernelText:
                 yield f"{target} = {cuda_vectors.contracted(s, self.spelling)};"
             case ir.Define() | ir.Change() | ir.Store() | ir.HorizontalReduction():
                 yield from c_scalar.lines(s, self.spelling)
-            case ThreadLoop():
+            case gpu.ThreadLoop():
                 if s.over != "threads":
                     yield from self._memory(s)
                 yield from self.spreads.lines(s, is_alone)
-            case CombineThreads() | SwapBuffers() | MatrixProduct():
+            case gpu.CombineThreads() | gpu.SwapBuffers() | gpu.MatrixProduct():
                 lanes = self.outer.lanes or self.warp
                 yield from _together(s, self.spelling, self.spreads.thread, lanes)
-            case Barrier():
+            case gpu.Barrier():
                 meeting = _meeting(self.outer.lanes, self.warp)
                 meeting = f"__syncwarp({meeting if self.outer.lanes < self.warp else ''})"
                 yield f"{meeting if self.outer.over == 'warps' else '__syncthreads()'};"
@@ -198,12 +190,12 @@ class KernelText:
             last = last if end == last else f"(*infinite ? {end} : {last})"
         return first, last
 
-    def _memory(self, s: ThreadLoop) -> Iterator[str]:
+    def _memory(self, s: gpu.ThreadLoop) -> Iterator[str]:
         """The private buffers of a thread, and those of a block or of its warps."""
         yield from self._scratch(f"(int64_t){GRID}")
         inside = list(ir.statements_within(s.body))
         touched = {x.buffer for x in inside if isinstance(x, ir.Store)}
-        swapped = {n for x in inside if isinstance(x, SwapBuffers) for n in (x.first, x.second)}
+        swapped = {n for x in inside if isinstance(x, gpu.SwapBuffers) for n in (x.first, x.second)}
         for number in sorted(touched | swapped):
             buffer = self.program.buffers[number]
             if not buffer.space:
@@ -238,16 +230,19 @@ class KernelText:
 
 
 def _together(
-    s: CombineThreads | SwapBuffers | MatrixProduct, spelling: Spelling, thread: str, lanes: int
+    s: gpu.CombineThreads | gpu.SwapBuffers | gpu.MatrixProduct,
+    spelling: Spelling,
+    thread: str,
+    lanes: int,
 ) -> Iterator[str]:
     """A statement; ``thread`` is the number of a thread among those of a worker, ``lanes`` those of one in a warp."""
     device = spelling.program.machine.gpu()
     match s:
-        case CombineThreads():
+        case gpu.CombineThreads():
             return _combining(s, spelling, thread, (device.warp, lanes))
-        case SwapBuffers():
+        case gpu.SwapBuffers():
             return _swapping(s, spelling)
-        case MatrixProduct():
+        case gpu.MatrixProduct():
             return _multiplying(s, spelling, device.unit(s.rounding))
         case _:
             assert_never(s)
@@ -260,7 +255,7 @@ def _meeting(lanes: int, warp: int) -> str:
 
 
 def _combining(
-    s: CombineThreads, spelling: Spelling, thread: str, of_warp: tuple[int, int]
+    s: gpu.CombineThreads, spelling: Spelling, thread: str, of_warp: tuple[int, int]
 ) -> Iterator[str]:
     """One value of what all threads have: within each warp by shuffles, then of one warp after the other.
 
@@ -289,7 +284,7 @@ def _combining(
     yield from braced("", lines_of_warps)
 
 
-def _swapping(s: SwapBuffers, spelling: Spelling) -> Iterator[str]:
+def _swapping(s: gpu.SwapBuffers, spelling: Spelling) -> Iterator[str]:
     """Two pointers to what a block shares are exchanged."""
     buffers = spelling.program.buffers
     first, second = (identifier(buffers[number].name) for number in (s.first, s.second))
@@ -297,7 +292,7 @@ def _swapping(s: SwapBuffers, spelling: Spelling) -> Iterator[str]:
     return braced("", (other, f"{first} = {second};", f"{second} = other;"))
 
 
-def _multiplying(s: MatrixProduct, spelling: Spelling, unit: MatrixUnit) -> Iterator[str]:
+def _multiplying(s: gpu.MatrixProduct, spelling: Spelling, unit: MatrixUnit) -> Iterator[str]:
     """The product of matrices that the lanes of a warp have, added to one; registers hold terms side by side."""
     yield f"add_product_{unit.rows}x{unit.columns}x{unit.terms}("
     sides = [[*map(spelling.expression, side)] for side in (s.sums, s.left, s.right)]
@@ -318,7 +313,7 @@ WORKERS = {"grid": "a thread", "blocks": "a block", "warps": "a warp", "threads"
 
 
 def kernel_comment(
-    program: Program, kernel: Kernel, grid: Grid, spelling: Spelling
+    program: ir.Program, kernel: ir.Kernel, grid: Grid, spelling: Spelling
 ) -> Iterator[str]:
     """The lines of the comment.
 
@@ -329,7 +324,7 @@ def kernel_comment(
         occupancy  8 blocks at a time on a multiprocessor of an H100, limited by threads
     """
     device = program.machine.gpu()
-    spread = threads_of(kernel)
+    spread = gpu.threads_of(kernel)
     yield from dict.fromkeys(kernel.comments)
     yield f"grid       {_workers(spread, grid, spelling, device.warp)}"
     shape = f", {' x '.join(map(str, grid.shape))}" if grid.shape else ""
@@ -347,7 +342,7 @@ def kernel_comment(
     yield f"occupancy  {blocks} at a time on a multiprocessor of an {row.device}, limited by {limit}"
 
 
-def _workers(spread: ThreadLoop, grid: Grid, spelling: Spelling, warp: int) -> str:
+def _workers(spread: gpu.ThreadLoop, grid: Grid, spelling: Spelling, warp: int) -> str:
     """The iterations that are shared out, and who has one."""
     worker = WORKERS[spread.over]
     if spread.over == "warps" and spread.lanes < warp:
@@ -360,7 +355,7 @@ def _workers(spread: ThreadLoop, grid: Grid, spelling: Spelling, warp: int) -> s
     return f"{worker} for each {several or 'of '}{count}: {names}"
 
 
-def _arrays(program: Program, kernel: Kernel, space: str) -> str:
+def _arrays(program: ir.Program, kernel: ir.Kernel, space: str) -> str:
     """The private arrays of a kernel in a space, with their lengths."""
     numbers = [n for n in sorted(named(kernel.body)) if program.buffers[n].space == space]
     lengths = [prod(program.sizes[n].fixed or 0 for n in program.buffers[b].dims) for b in numbers]

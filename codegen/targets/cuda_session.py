@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets import c_session
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.c_session import COUNTED_RANKS, sizes_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_entry import OF_CUDA, UNTOUCHED
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
@@ -163,7 +162,7 @@ class SessionText(c_session.SessionText):
         yield "{"
         yield f"{INDENT}if ({self.missing}) return 1;"
         if several:
-            yield from COUNTED_RANKS
+            yield from c_session.COUNTED_RANKS
             yield f"{INDENT}int status = 0;"
         yield from self._measured(names, sizes)
         if names:
@@ -203,7 +202,7 @@ class SessionText(c_session.SessionText):
         for number, stage in enumerate(self.session.stages, 1):
             if any(f"plan_{number}." in size for size in sizes):
                 program = stage.function.name()
-                yield sizes_of(stage, number)
+                yield c_session.sizes_of(stage, number)
                 yield f"{INDENT}{program}_layout plan_{number} = {{}};"
                 yield self._refused(f"!{program}_plan(&sizes_{number}, &plan_{number})", 3)
         needed = [
