@@ -12,19 +12,8 @@ from typing import NamedTuple
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir import functions as ast
+from ilang.core.ir import syntax
 from ilang.core.ir.primitives import PRIMITIVES
-from ilang.core.ir.syntax import (
-    Axis,
-    Einsum,
-    Einx,
-    ElementKernel,
-    Expression,
-    Leaf,
-    Module,
-    Pattern,
-    Tree,
-    postorder,
-)
 from ilang.core.library import LIBRARIES
 from ilang.core.notation.files.libraries import definitions_in
 from ilang.core.notation.files.module import readable_module
@@ -79,15 +68,15 @@ class Document:
         return outline(self.source)
 
     @cached_property
-    def read(self) -> tuple[Module, list[Error]]:
+    def read(self) -> tuple[syntax.Module, list[Error]]:
         """The definitions that can be read, and what is wrong with the text."""
         try:
             module, refused = readable_module(self.source)
         except Error as error:
             refused = [] if error.code == NO_DEFINITION else [error, *error.others]
-            return Module(self.source, ()), refused
+            return syntax.Module(self.source, ()), refused
         except Exception as failure:
-            return Module(self.source, ()), [as_error(failure)]
+            return syntax.Module(self.source, ()), [as_error(failure)]
         if any(each.code == UNCLOSED for each in refused):
             swallowed = set(BEGUN.findall(self.code))  # by the definition whose bracket is open
             refused = [each for each in refused if not _is_unknown(each, swallowed)]
@@ -145,22 +134,24 @@ class Document:
     def letters(self, at: int) -> list[Span]:
         """The places of the axis at a place, in its expression."""
         tree = self.expression(at)
-        if not isinstance(tree, Expression):
+        if not isinstance(tree, syntax.Expression):
             return []
-        axes: list[Axis] = [axis for leaf in (*tree.leaves(), tree.output) for axis in _axes(leaf)]
+        axes: list[syntax.Axis] = [
+            axis for leaf in (*tree.leaves(), tree.output) for axis in _axes(leaf)
+        ]
         meant = {axis.letter for axis in axes if axis.span.start <= at < axis.span.end}
         return [axis.span for axis in axes if axis.letter in meant]
 
-    def expression(self, at: int) -> Tree | None:
+    def expression(self, at: int) -> syntax.Tree | None:
         """The expression, specification, operation or kernel at a place."""
         module = self.read[0]
-        bodies: list[Tree] = [each.body for each in module.definitions]
+        bodies: list[syntax.Tree] = [each.body for each in module.definitions]
         for definition in module.functions_and_routines():
             nodes = ast.nodes_within(definition) if self._has(definition.span, at) else ()
             called = (node.component for node in nodes if isinstance(node, ast.Called))
             bodies += [each for each in called if not isinstance(each, ast.Reference)]
-        kinds = Expression | Einsum | Einx | ElementKernel
-        nodes = (n for body in bodies if self._has(body.span, at) for n in postorder(body))
+        kinds = syntax.Expression | syntax.Einsum | syntax.Einx | syntax.ElementKernel
+        nodes = (n for body in bodies if self._has(body.span, at) for n in syntax.postorder(body))
         return next((n for n in nodes if isinstance(n, kinds) and self._has(n.span, at)), None)
 
     def _has(self, span: Span, at: int) -> bool:
@@ -230,9 +221,9 @@ class Document:
         return next((head for head in heads if "(" in head), "")
 
 
-def _axes(leaf: Leaf) -> tuple[Axis, ...]:
+def _axes(leaf: syntax.Leaf) -> tuple[syntax.Axis, ...]:
     """The axes of a part of an expression, those of its guards included."""
-    guards = leaf.guards if isinstance(leaf, Pattern) else ()
+    guards = leaf.guards if isinstance(leaf, syntax.Pattern) else ()
     return (*leaf.axes(), *(axis for guard in guards for axis in guard.axes()))
 
 

@@ -26,6 +26,7 @@ from ilang.core.notation.lines import without_comments
 from ilang.core.notation.reader import COMBINATORS, RESERVED
 from ilang.core.record import replace
 from ilang.core.source import Source
+from ilang.icli import staged
 from ilang.icli.calls import Calls, RunRequest, defined_name
 from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
@@ -33,14 +34,6 @@ from ilang.icli.lines import BINDS, DEFINES, LAST, WHERE, array_in_program, refu
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed, named_results
 from ilang.icli.replies import Reply
-from ilang.icli.staged import (
-    ComponentAtShapes,
-    ProgramAtShapes,
-    Shapes,
-    explained,
-    library_line,
-    signed,
-)
 
 if TYPE_CHECKING:
     from ilang.codegen.system.npy import Array
@@ -79,8 +72,8 @@ class ReplSession:
         self.texts: dict[str, str] = {}
         self.calls = Calls(module_of({}))
         self.module = self.calls.module
-        self.shapes: Shapes | None = None
-        self.last: ProgramAtShapes | None = None
+        self.shapes: staged.Shapes | None = None
+        self.last: staged.ProgramAtShapes | None = None
         self.file = ""
         self.waiting: dict[str, WaitingDefinition] = {}
         self._before: list[tuple[dict[str, Array], dict[str, str]]] = []
@@ -185,7 +178,9 @@ class ReplSession:
         else:
             subject, arguments = self.read(code)
             if arguments is None:
-                return library_line(self, code.strip(), subject) or explained(self, subject.graph)
+                return staged.library_line(self, code.strip(), subject) or staged.explained(
+                    self, subject.graph
+                )
             results, remarks = self.apply(subject, arguments), ()
         if results:
             self.arrays[LAST] = results[0][1]
@@ -242,7 +237,7 @@ class ReplSession:
         if last in calls.heads:
             reply = Reply((checked_line(calls.function(last), {}, {}),))
         elif last in {definition.name for definition in module.definitions}:
-            reply = signed(self, defined(module, last).graph)
+            reply = staged.signed(self, defined(module, last).graph)
         else:
             reply = Reply(())  # libraries
         self._have({**kept, **texts}, calls)
@@ -334,7 +329,7 @@ class ReplSession:
         """Run a component on arrays; its outputs by name."""
         arrays = self.values(subject.written_dtypes(), words)
         answer = subject.component()(*arrays, threads="auto")
-        self.last = ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
+        self.last = staged.ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
         return named_results(subject.graph.output_names(subject.graph.outputs), answer)
 
     def called(self, call: RunRequest) -> tuple[Results, tuple[str | Note, ...]]:
