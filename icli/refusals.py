@@ -87,7 +87,7 @@ def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandErro
     """The error for a token that begins like an option; a long one may have one dash: ``-shape``."""
     guess = nearest(name, known) or (nearest(f"-{name}", known) if len(name) > 2 else None)
     hint = f"did you mean {guess}? " if guess else ""
-    owners = [] if guess else _commands_with(name)
+    owners = [] if guess else [command for command in COMMANDS if name in _options(command)]
     if name in ELSEWHERE and not guess and not owners:
         hint = f"{ELSEWHERE[name]}; "
     elif owners:
@@ -99,11 +99,6 @@ def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandErro
         f"i {command} has no option {name}",
         help=f"{hint}`i {command} --help` lists its options",
     )
-
-
-def _commands_with(option: str) -> list[str]:
-    """The commands that have an option."""
-    return [command for command in COMMANDS if option in _options(command)]
 
 
 def no_choice(

@@ -95,7 +95,7 @@ def build(text: str, folder: Path, recipe: Recipe) -> bytes:
         status, output = run_compiler(command, folder, language)
         if status == 0:
             return _result(command, folder, output, language, compiler)
-        dropped = [flag for flag in flags if _refuses(output, flag)]
+        dropped = [flag for flag in flags if any(word in output for word in OPTIONAL.get(flag, ()))]
         if status < 0 or not dropped:
             raise failure(command, folder, status, output, language)
         _refused.update((compiler, flag) for flag in dropped)
@@ -127,10 +127,6 @@ def build_test(folder: Path, sources: Sequence[str], *, sanitize: bool = True) -
 
 _refused: set[tuple[Compiler, str]] = set()
 """Optional flags a compiler of this process was seen to refuse: asked once, not for every program."""
-
-
-def _refuses(output: str, flag: str) -> bool:
-    return any(word in output for word in OPTIONAL.get(flag, ()))
 
 
 def _result(

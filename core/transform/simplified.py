@@ -215,17 +215,13 @@ def _is_cheap(
         return False
     if len(work) > MOST or any(part.primitive in SLOW for part in work):
         return False
-    full = [read for read in node.reads if _axes(read) == set(range(len(node.axes)))]
+    full = [read for read in node.reads if variables_of(read.index) == set(range(len(node.axes)))]
     if len(full) != 1 or not node.axes:
         return False
     (read,) = full
     stored = isinstance(shaped.nodes[read.value], Input) or 1 < len(reads[read.value])
     wide = BYTES[shaped.tensors[read.value].dtype] <= BYTES[node.scalar.dtype or ""]
     return stored and wide
-
-
-def _axes(read: Read) -> set[int]:
-    return variables_of(read.index)
 
 
 def _meets_once(shaped: Shaped, reader: int, read: Read) -> bool:

@@ -61,15 +61,12 @@ class _LoopFuser(Forwarding):
             if at is not None and fused is not None:
                 out[at:] = [*out[at + 1 :], fused]
             else:
-                out.append(self._inside(s))
+                out.append(ir.map_blocks(s, self._block) if isinstance(s, (ir.For, ir.If)) else s)
             if isinstance(s, ir.For):
                 at = len(out) - 1
             elif not isinstance(s, ir.Define):
                 at = None
         return unless_same(body, list(self.forwarded(out)))
-
-    def _inside(self, s: ir.Statement) -> ir.Statement:
-        return ir.map_blocks(s, self._block) if isinstance(s, (ir.For, ir.If)) else s
 
     def _fused(
         self, first: ir.For, second: ir.For, between: Sequence[ir.Statement]
