@@ -247,7 +247,6 @@ def _as_function(session: ReplSession, line: str, _error: Error) -> CommandError
 
 
 def _as_assignment(session: ReplSession, line: str, _error: Error) -> Error | None:
-    """The error for an assignment of another language."""
     assigned = assignment(line)
     if assigned is None:
         return None
@@ -308,7 +307,6 @@ def _is_free(session: ReplSession, word: str) -> bool:
 
 
 def _unknown_array(session: ReplSession, line: str, name: str, start: int) -> CommandError:
-    """The error for a name that stands where an array belongs."""
     at = line.rfind(name, start)
     kind = "a definition, and an array belongs here" if name in session.texts else ""
     message = f"`{name}` is {kind}" if kind else f"there is no array named `{name}`"
@@ -318,7 +316,6 @@ def _unknown_array(session: ReplSession, line: str, name: str, start: int) -> Co
 
 
 def _unknown_name(session: ReplSession, line: str, name: str, error: Error) -> ModuleError:
-    """The error for a line that is one name, which nothing has."""
     at = line.rindex(name)
     return ModuleError(
         error.code,

@@ -178,7 +178,6 @@ def _stage(stage: str) -> Callable[[ReplSession, str], Reply]:
 
 
 def _loops(session: ReplSession, rest: str) -> Reply:
-    """The loops that run."""
     from ilang.core.explain.first_page import loops_page
 
     last = _last(session, rest)

@@ -228,7 +228,6 @@ def _axes(leaf: syntax.Leaf) -> tuple[syntax.Axis, ...]:
 
 
 def _is_unknown(error: Error, names: set[str]) -> bool:
-    """Whether an error says that one of some names is unknown."""
     return error.code == UNKNOWN and error.span is not None and error.span.text() in names
 
 

@@ -93,7 +93,6 @@ def is_open(text: str) -> bool:
 
 
 def _says_nothing(line: str) -> bool:
-    """Whether a line is blank or a comment."""
     return not line.strip() or line.lstrip().startswith("#")
 
 
@@ -109,6 +108,5 @@ def without_prompts(lines: Sequence[str]) -> list[str]:
 
 
 def _bare(line: str) -> str:
-    """A line without its prompt."""
     prompt = PROMPT.match(line)
     return line if prompt is None else line[prompt.end() :]

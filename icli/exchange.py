@@ -59,7 +59,6 @@ def array_of_input(written: str | None, dtype: str | None) -> Array:
 
 
 def _everything() -> bytearray:
-    """Everything on standard input."""
     if sys.stdin is None:
         message = "standard input is closed, so `-` reads nothing"
         raise DataError("E0725", message, help="name a file")
@@ -179,7 +178,6 @@ def _of_object(text: str, name: str) -> tuple[ArrayLiteral, str | None]:
 
 
 def _of_rows(source: Source) -> ArrayLiteral:
-    """The array of lines in CSV."""
     mark = next((each for each in SEPARATORS if each in source.text), None)
     rows: list[list[Number]] = []
     kinds: set[str] = set()

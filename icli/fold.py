@@ -67,7 +67,6 @@ def _cell(character: str) -> int:
 
 
 def _folded(line: str, width: int) -> str:
-    """One line, folded."""
     if len(line) <= width and line.isascii():
         return line
     bare = CODE.sub("", line)

@@ -523,7 +523,6 @@ def _called(node: ast.Call, arrays: Mapping[str, Shape]) -> tuple[str, list[ast.
 
 
 def _literal(node: ast.List) -> Array:
-    """A list of numbers, as it is written."""
     shape, level = [], [node]
     while level and all(isinstance(part, ast.List) for part in level):
         lengths = {len(part.elts) for part in level}

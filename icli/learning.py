@@ -224,7 +224,6 @@ def _ran(words: Sequence[str], folder: str) -> int:
 
 
 def _files(folder: str) -> dict[str, bytes]:
-    """The files below a folder, by their paths in it."""
     place = Path(folder)
     return {
         str(path.relative_to(place)): path.read_bytes()

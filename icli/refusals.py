@@ -67,7 +67,6 @@ def unknown_command(word: str, names: Sequence[str], before: str = "") -> Comman
 
 
 def _is_program(word: str) -> bool:
-    """Whether a word is a program, or the name of one."""
     from ilang.core.notation.files.libraries import defined_in
 
     return "~" in word or "(" in word or word.endswith(".i") or word in defined_in()
@@ -135,7 +134,6 @@ def too_many_operands(command: str, most: int, others: Sequence[str]) -> Command
 
 
 def _options(command: str) -> list[str]:
-    """The options of a command."""
     return [option for each in command_of(command).params for option in each.opts]
 
 

@@ -165,7 +165,6 @@ class Screen:
 
 
 def _fitting(text: str, width: int | None) -> str:
-    """Text folded at a width, if there is one."""
     if width is None:
         return text
     from ilang.icli.fold import fold

@@ -102,7 +102,6 @@ ARRAYS = (
 
 
 def _sign(sign: str) -> Page:
-    """The meanings of a sign, each with an expression."""
     from ilang.core.explain.page import table
 
     op = OPS.get(sign)

@@ -53,8 +53,6 @@ def function(of: Component | Function, config: Any = None, **options: Any) -> Ca
 
 
 def _traced(component: Component, options: Mapping[str, Any]) -> Callable[..., Any]:
-    """A component as a function that JAX traces."""
-
     def traced(*arrays: Any) -> Any:
         results = _results(component, arrays)
         kinds = tuple(jax.ShapeDtypeStruct(shape, _kept(dtype)) for shape, dtype in results)

@@ -338,7 +338,6 @@ def component_of(spec: str, operands: Sequence[Any], optimize: object) -> Compon
 
 
 def _of(spec: str, operands: Sequence[Any], order: Path | bool) -> Component:
-    """The component of a specification for arrays."""
     return _component(spec, tuple(tuple(operand.shape) for operand in operands), order)
 
 

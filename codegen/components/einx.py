@@ -133,7 +133,6 @@ def _sizes_for(form: Form, arrays: Sequence[Any]) -> dict[str, Sizes]:
 def _nested(
     sizes: Mapping[str, int], axes: Mapping[tuple[int, ...], str], depth: int, at: tuple[int, ...]
 ) -> Sizes:
-    """The sizes of the repetitions of an axis as tuples."""
     if len(at) == depth:
         return sizes[axes[at]]
     count = max((place[len(at)] for place in axes if place[: len(at)] == at), default=-1) + 1

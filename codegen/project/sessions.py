@@ -379,7 +379,6 @@ def trained(sessions: Sequence[EmittedSession], path: str) -> list[EmittedSessio
 
 
 def _filled(kept: Sequence[KeptTensor], values: dict[str, Numbers]) -> tuple[KeptTensor, ...]:
-    """Tensors of a struct, with values by name."""
     return tuple(replace(each, fill=values.get(each.name, each.fill)) for each in kept)
 
 

@@ -132,7 +132,6 @@ class DeviceCopies:
             copy.sent = copy.array.tobytes() if copy.array.size == 1 else b""
 
     def _sent(self, array: Array, place: object) -> DeviceArray:
-        """An array on the device, with the values of now."""
         copy = self._copies.get(id(array))
         if copy is None:
             room = self._room(array, place)

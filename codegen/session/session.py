@@ -419,7 +419,6 @@ class Session:
             return Checkpoint(copies, checkpoint.notes)
 
     def _checkpoint(self, notes: Mapping[str, str] | None) -> Checkpoint:
-        """The arrays of now, and notes on them."""
         says, example = "notes are texts by name", 'notes={"at": "3"}'
         check_is(notes, (Mapping, NoneType), "E0716", says, example)
         options = self._options

@@ -295,7 +295,6 @@ class SessionText:
             yield f"{INDENT}sum_over_ranks({', '.join(words)});"
 
     def _call(self, stage: Stage, number: int) -> tuple[str, list[str]]:
-        """The function of a stage, and its arguments."""
         words = [f"&sizes_{number}", *map(self._argument, stage.run.arguments)]
         work = "work" if stage.sizes() else "model->work"
         return stage.function.name(), [*words, work]

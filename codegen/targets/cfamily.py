@@ -235,7 +235,6 @@ class KernelNames:
         return affine(part, self.variable, self.size, self._looked)
 
     def _looked(self, buffer: int, index: Sequence[Affine]) -> str:
-        """An element that is an index."""
         text = self._loaded(buffer, index)
         return text if self.program.buffers[buffer].dtype == "i64" else f"(int64_t){text}"
 
@@ -496,7 +495,6 @@ def combined(primitive: str, dtype: str, target: str, other: str) -> str:
 
 
 def _of_type(dtype: str, primitive: str, *arguments: scalars.Scalar | float) -> scalars.Apply:
-    """A primitive of scalars and numbers of a type."""
     return scalars.Apply(
         primitive,
         tuple(

@@ -171,7 +171,6 @@ class _Caller:
             yield from self._look(each) if isinstance(each, Look) else self._launch(each)
 
     def _look(self, look: Look) -> Iterator[KernelStart]:
-        """The launches that look at arrays."""
         before = NULL if look.before is None else self._mark(look.before)
         for number, size in look.arrays:
             count = prod(self.extents[n] for n in self.program.buffers[number].dims)

@@ -356,7 +356,6 @@ def _workers(spread: gpu.ThreadLoop, grid: Grid, spelling: Spelling, warp: int) 
 
 
 def _arrays(program: ir.Program, kernel: ir.Kernel, space: str) -> str:
-    """The private arrays of a kernel in a space, with their lengths."""
     numbers = [n for n in sorted(named(kernel.body)) if program.buffers[n].space == space]
     lengths = [prod(program.sizes[n].fixed or 0 for n in program.buffers[b].dims) for b in numbers]
     pairs = zip(numbers, lengths, strict=True)

@@ -149,7 +149,6 @@ def _copied(
 def _lane(
     spelling: Spelling, body: Sequence[Statement], places: dict[BufferId, str], lane: str
 ) -> Iterator[str]:
-    """The statements for one element of a vector."""
     for s in body:
         if isinstance(s, Store) and s.buffer in places:
             value = contracted(s, spelling) if s.contracts else spelling.value(s.value)

@@ -254,7 +254,6 @@ def _word(name: str) -> str:
 
 
 def _moved(constraint: o.SizeConstraint, number: Mapping[int, int]) -> o.SizeConstraint:
-    """A constraint of values that have other numbers."""
     match constraint:
         case o.Alike():
             return replace(constraint, one=number[constraint.one], other=number[constraint.other])

@@ -191,7 +191,6 @@ class _Statements:
     # -- a statement for each operator ---------------------------------------------------------------------------------
 
     def _operator(self, node: Assignment, scalar: Apply, last: tuple[str, str] | None) -> _Word:
-        """A statement for one operator, after those of its operands; ``last`` names the whole, and its axes."""
         symbol, arguments = _operator(scalar)
         words = [
             self._operator(node, each, None) if isinstance(each, Apply) else self._word(node, each)
@@ -274,7 +273,6 @@ def _identifier(name: str) -> str:
 
 
 def _operator(scalar: Apply) -> tuple[str, tuple[Scalar, ...]]:
-    """The operator that a scalar is of, and its operands."""
     if len(scalar.arguments) == 2 and scalar.primitive in BETWEEN:
         is_unary = scalar.primitive in ("max", "min") and isinstance(scalar.arguments[0], Constant)
         return BETWEEN[scalar.primitive], scalar.arguments[is_unary:]

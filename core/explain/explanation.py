@@ -489,7 +489,6 @@ def _followed(
 
 
 def _looked(node: Assignment) -> tuple[Read, ...]:
-    """The lookups of an assignment, as reads."""
     return tuple(Read(ValueId(each.source), each.index) for each in node.lookups())
 
 

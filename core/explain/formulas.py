@@ -123,7 +123,6 @@ class Formulas:
         return self._formulas()
 
     def _in_order(self) -> list[int]:
-        """The values with formulas, in the order of the page."""
         return sorted(self.kept, key=self.order.__getitem__)
 
     def _name_kept(self) -> None:

@@ -136,7 +136,6 @@ def _array(program: Program, number: int) -> list[str]:
 
 
 def _owner(program: Program, number: BufferId) -> str:
-    """The name of the memory of a buffer."""
     return program.memory(number).name
 
 

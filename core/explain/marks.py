@@ -127,7 +127,6 @@ class StatementMarks:
 
 
 def _loops_of(s: ir.Statement) -> tuple[ir.For, ...]:
-    """The loops that a statement is."""
     match s:
         case ir.For():
             return (s,)

@@ -365,7 +365,6 @@ class _Meaning(Formulas):
         yield LoopLine(level, f"{place} = {word}", "", gives)
 
     def _formula_line(self, value: int, definition: str) -> LoopLine:
-        """The formula of a value as a line."""
         text = self._formula(value)
         return LoopLine(0, text, definition, *self._mark(value))
 

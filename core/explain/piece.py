@@ -105,7 +105,6 @@ def position_piece(terms: Sequence[tuple[int, str]]) -> Piece:
 
 
 def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:
-    """A primitive of pieces, in the usual notation."""
     row = PRIMITIVES[primitive]
     if row.expansion is not None:
         return row.expansion(_expanded, *parts)  # type: ignore[no-any-return]
@@ -128,7 +127,6 @@ def _applied(primitive: str, parts: Sequence[Piece]) -> Piece:
 
 
 def _expanded(primitive: str, *parts: Piece | int) -> Piece:
-    """A primitive of pieces and numbers."""
     return _applied(primitive, [Piece(str(x), ATOM) if isinstance(x, int) else x for x in parts])
 
 

@@ -140,7 +140,6 @@ class _Simple(KernelLoops):
         """The names of loops of a GPU's tiles that are parts of an axis."""
 
     def _line(self, depth: int, text: str, s: ir.Statement, remark: str = "") -> LoopLine:
-        """A line of a statement."""
         return LoopLine(depth, text, remark, *self.marks.of(s))
 
     # -- statements --------------------------------------------------------------------------------------------------
@@ -498,7 +497,6 @@ def _packed(program: ir.Program, s: ir.For) -> str:
 
 
 def _shown_texts(lines: Sequence[LoopLine]) -> list[tuple[int, str, str]]:
-    """Lines as the page has them."""
     return [(each.depth, each.text, each.definition) for each in lines]
 
 

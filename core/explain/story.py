@@ -414,7 +414,6 @@ class _StoryBuilder:
         return Computation(name, text, (), tuple(loops), reduced, rows, not reduced, True, None)
 
     def _repeated(self, loop: OperationLoop) -> Extent:
-        """The number of iterations of a loop."""
         assert loop.size is not None, "only an added loop has no size"
         return self._extent(loop.size)
 

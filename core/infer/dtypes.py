@@ -245,7 +245,6 @@ class _ScalarTypes:
         return Apply(primitive, (*arguments[:tests], *brought), dtype)
 
     def _brought(self, argument: Scalar, dtype: str) -> Scalar:
-        """A part in the type that it meets."""
         match argument:
             case Constant(dtype=None):
                 return _fitted(argument, dtype, self.span)

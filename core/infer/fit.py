@@ -265,7 +265,6 @@ def check_extents(name: str, shape: Sequence[int]) -> None:
 
 
 def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> int | None:
-    """The one extent that arrays give a size."""
     if not size.places:
         return size.fixed
     first = size.places[0]

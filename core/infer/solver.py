@@ -309,7 +309,6 @@ class Solver:
         return bool(caps)
 
     def _leaf_axes(self) -> Iterator[tuple[LeafRow, int]]:
-        """Open axes of leaves."""
         for leaf, row in self._open_leaves():
             for axis in row.axes():
                 dim = self.dims.values.resolve(axis)

@@ -150,7 +150,6 @@ class Loops:
 
     @contextmanager
     def _opened(self, frame: Frame, loops: Sequence[Loop], scope: Scope) -> Iterator[Scope]:
-        """A context in which loops are open in a scope: the scope inside of them."""
         for loop in loops:
             scope = self._enter(frame, loop, scope)
         yield scope

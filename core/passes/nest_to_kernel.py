@@ -152,7 +152,6 @@ class _Lowering(OnlineReductions):
                 self._leave(frame, order[depth - 1])
 
     def _frame(self, value: int, instance: int) -> Frame:
-        """A value that is stored whole."""
         rank = len(self.shaped.tensors[value].dims)
         place = Place(None, self.storage.whole(ValueId(value)), tuple(range(rank)))
         return Frame(value, *self.scheduled.assigned(value), place, instance)

@@ -143,7 +143,6 @@ class Reductions(Runs, ABC):
     def _chunk(
         self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks, use: Use
     ) -> Steps:
-        """The statements in a chunk."""
         rest = loops[len(chunks.around) :]
 
         def inside(scope: Scope) -> Steps:

@@ -493,7 +493,6 @@ def _pairs(
 
 
 def _spread(node: graph.Elementwise, rank: int) -> graph.Assignment:
-    """An elementwise node as the assignment it is, now that its rank is known."""
     letters = [LETTERS[dim % 26] for dim in range(rank)]
     axes = tuple(graph.Axis(letter, None, node.span) for letter in letters)
     index = tuple(axis_index(axis) for axis in range(len(axes)))

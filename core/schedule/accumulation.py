@@ -295,7 +295,6 @@ def _are_blocks(
 
 
 def _tile(reduction: _Reduction) -> RegisterTile | None:
-    """The register tile of a reduction, None where it has none."""
     loops, counts, reduced = reduction.loops, reduction.counts, reduction.reduced
     last = max(n for n, loop in enumerate(loops) if loop.axis in reduced)
     first = _core(reduction, last, MOST_TERMS)

@@ -122,7 +122,6 @@ def _apart(
 
 
 def _are_chosen(written: Sequence[Nest | None], choice: Choice) -> bool:
-    """Whether written nests are what is chosen for a GPU."""
     from ilang.core.schedule.choose.gpu import is_chosen
 
     pairs = zip(written, choice.nests, strict=True)

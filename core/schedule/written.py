@@ -81,7 +81,6 @@ def without_blocks(nest: schedules.Nest) -> schedules.Nest:
 def _roles(
     schedule: Schedule, number: dict[str, int], reads: dict[int, int]
 ) -> tuple[dict[schedules.Loop, schedules.Role], tuple[schedules.Space, ...]]:
-    """The role of each loop that has one, and of each read."""
     loops: dict[schedules.Loop, schedules.Role] = {}
     spaces: list[schedules.Space] = [""] * len(reads)
     for entry in schedule.roles:

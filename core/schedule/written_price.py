@@ -118,7 +118,6 @@ class _Operands:
 
 
 def _tile(scheduled: Scheduled, value: int) -> RegisterTile | None:
-    """The tile in registers that has the sums of a value, if it is one."""
     for group in scheduled.groups:
         for instance in group.plan.instances:
             held = instance.accumulation

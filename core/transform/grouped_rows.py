@@ -172,12 +172,10 @@ class _GroupedRows:
         return self.new.add(view, value, (*first, self.new.add_size(name, length)), "flat")
 
     def _size(self, node: Assignment, axis: int, extent: int) -> int:
-        """A size of an extent, named as the one of an axis."""
         return self.new.add_size(self.new.sizes[node.sizes[axis]].name, extent)
 
 
 def _put(items: Sequence[T], place: int, item: T) -> tuple[T, ...]:
-    """The items with another one at a place."""
     changed = list(items)
     changed[place] = item
     return tuple(changed)

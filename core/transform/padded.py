@@ -74,7 +74,6 @@ class _PaddedWindows:
         return node.acc is None and is_read and all(reader.acc == "+" for reader in readers)
 
     def _inside(self, node: Assignment) -> Assignment:
-        """An assignment whose windows stay inside."""
         if node.guards:
             if len(node.reads) != 1 or node.reads[0].guards or node.acc is None:
                 return node

@@ -237,7 +237,6 @@ def _meets_once(shaped: Shaped, reader: int, read: Read) -> bool:
 
 
 def _operand_types(node: Assignment) -> dict[int, str | None]:
-    """The element type of each operand of a scalar."""
     operands = (
         part for part in scalars.scalars_within(node.scalar) if isinstance(part, scalars.Operand)
     )

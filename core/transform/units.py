@@ -84,12 +84,10 @@ def _restricted_axes(node: Assignment) -> set[int]:
 
 
 def _is_kept(node: Assignment) -> bool:
-    """Whether an assignment keeps its axes."""
     return node.schedule is not None or node.base is not None or bool(node.lookups())
 
 
 def _at(items: tuple[T, ...], numbers: list[int] | None) -> tuple[T, ...]:
-    """The items of some numbers, or all of them."""
     return items if numbers is None else tuple(items[number] for number in numbers)
 
 

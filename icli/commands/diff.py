@@ -171,7 +171,6 @@ def _in_order(text: str) -> str:
 
 
 def _parts(page: Explanation) -> dict[str, str]:
-    """The parts of a page that are compared."""
     from ilang.core.explain.page import cost_text, port_cells, schedule_text, table
 
     return {

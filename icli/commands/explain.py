@@ -136,7 +136,6 @@ def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
 
 
 def _stage(request: Request) -> str | None:
-    """The stage that is asked for, if one is."""
     if request.has("--why"):
         return WHY
     return WRITTEN if request.has("--schedule") else request.one("--emit")

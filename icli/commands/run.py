@@ -95,7 +95,6 @@ def _refuse_names(program: Tree | Module, operands: Sequence[str]) -> None:
 def _component(
     subject: Subject, request: Request, operands: Sequence[str], target: str
 ) -> list[tuple[str, Array]]:
-    """The results of a component for arrays, by name."""
     from ilang.icli.arrays import arrays_of, in_order
     from ilang.icli.results import form_of
 

@@ -56,7 +56,6 @@ class _Hoisting(Forwarding):
         return unless_same(body, out)
 
     def _loop(self, loop: ir.For, around: Sizes) -> ir.Block:
-        """The definitions that leave a loop, and the loop."""
         body = self._block(loop.body, {**around, loop.variable: loop.size})
         within = [*ir.statements_within(body)]
         leaving = _Leaving(self, around, body)

@@ -67,7 +67,6 @@ def _transposing(program: Program, loop: For) -> list[Transpose]:
 
 
 def _around_loop(s: Statement) -> bool:
-    """Whether a statement is a loop around loops."""
     return isinstance(s, For) and bool(s.body) and all(isinstance(each, For) for each in s.body)
 
 

@@ -276,5 +276,4 @@ def _nest(loop: ir.For) -> list[ir.For]:
 
 
 def _reads_along(load: Load, loop: ir.For) -> bool:
-    """Whether what is read goes on with a loop."""
     return any(loop.variable in part.axes() for part in load.index)

@@ -224,7 +224,6 @@ def _part(blocks: int, terms: int | None, unit: int, least: int, machine: Machin
 
 
 def _multiple(count: int, unit: int) -> int:
-    """The least multiple of a unit that is no less."""
     return -(-count // unit) * unit
 
 

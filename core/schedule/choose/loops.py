@@ -137,7 +137,6 @@ class _Candidates:
                 yield self._split(split, (*outer, *inner, block, Loop(terms[-1], 1)))
 
     def _split(self, parts: dict[int, int], loops: Sequence[Loop] | Iterator[Loop]) -> Loops:
-        """Splits of some axes, and loops."""
         axes = range(len(self.node.axes))
         return tuple((parts[axis],) if axis in parts else () for axis in axes), tuple(loops)
 

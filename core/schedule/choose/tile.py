@@ -506,5 +506,4 @@ def _is_last(index: Access, axis: int) -> bool:
 
 
 def _has(index: Access, axis: int) -> bool:
-    """Whether an access walks an axis."""
     return axis in variables_of(index)

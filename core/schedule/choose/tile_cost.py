@@ -104,7 +104,6 @@ class TilePrice:
         self.strided = 0  # operands that lanes read across memory
 
     def _trips(self, loop: Loop) -> int:
-        """The iterations of a loop."""
         parts = self.nest.factors[loop.axis]
         if loop.part:
             return min(self.extents[loop.axis], parts[loop.part - 1])

@@ -286,7 +286,6 @@ class MatrixCopies:
         )
 
     def _add(self, value: int, node: Node, dims: Sequence[int] | None = None) -> ValueId:
-        """Add a node that computes a value; its number."""
         tensor = self.shaped.tensors[value]
         if dims is not None:
             tensor = Tensor(self.names.fresh(tensor.name), tensor.dtype, tuple(dims))
