@@ -57,9 +57,13 @@ def short_rows(
             lanes_of[-1] = rows if rows and rows.other in node.reduced_axes() else None
     if not any(lanes_of):
         return tuple(lanes_of)
-    links = [*_links(shaped, inlining)]
+    links, tiled = [*_links(shaped, inlining)], _read_by_tiles(shaped, inlining, tilings)
     for value, reader, axes in reversed(links):
         rows, lanes = rows_of[value], lanes_of[reader]
+        if (
+            value in tiled
+        ):  # it is computed before the blocks of rows in which copies are transposed
+            continue
         if rows is not None and lanes is not None and axes.get(rows.last) == lanes.last:
             lanes_of[value] = rows
     for value, reader, axes in links:
@@ -81,6 +85,20 @@ def short_rows(
 def _is_free(node: Assignment) -> bool:
     """Whether no result depends on the order of loops, as where several iterations store one element."""
     return node.base is None and not node.scatters()
+
+
+def _read_by_tiles(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
+    """The values that tiles read, but for those by blocks of rows, also in what their innermost loops compute."""
+    values, tiles = set[int](), enumerate(tilings.tiles)
+    todo = [value for value, tile in tiles if tile is not None and not tile.is_by_rows()]
+    while todo:
+        node = shaped.nodes[todo.pop()]
+        for read in node.reads if isinstance(node, Assignment) else ():
+            if inlining.inlined[read.value]:
+                todo.append(read.value)
+            else:
+                values.add(read.value)
+    return values
 
 
 def _links(shaped: Shaped, inlining: Inlining) -> Iterator[Link]:

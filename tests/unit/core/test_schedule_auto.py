@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ilang import i
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.ir.shaped import Assignment
-from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.pipeline import graph_of, infer, lower, shaped_stage_text, text_component
 from ilang.core.schedule.choose import tile
 
 
@@ -99,3 +100,15 @@ def test_every_output_is_an_assignment_of_its_own() -> None:
     shaped = infer(graph_of(text_component("(I & I) | 0.5"), "f"), None, [2])
     assert len(set(shaped.outputs)) == 3
     assert all(isinstance(shaped.nodes[value], Assignment) for value in shaped.outputs)
+
+
+def test_what_a_tile_reads_goes_along_memory() -> None:
+    """No copy transposes it before: the exponentials would be read across memory, and wait one for the other."""
+    text = """f(q[b,n,d], s[b,d,e], c[b,d]) = {
+        a = (^bid~bid)(q)
+        z = (bid*bd~bid >> +bid~bi)(a, c)
+        (bie/bi~bie)((bid*bde~bide >> +bide~bie)(a, s), z)
+    }"""
+    shaped = i(text).shaped([(64, 126, 64), (64, 64, 64), (64, 64)])
+    first = shaped_stage_text(shaped, "schedule").splitlines()[0]
+    assert (first[:2], first[-8:]) == ("a ", "|| b i d")
