@@ -154,7 +154,7 @@ class Meanings:
         if shaped is None:
             return InferredDefinition(line, {})
         tensors = enumerate(shaped.tensors)
-        types = {each.name: "".join(tensor_type(shaped, n)) for n, each in tensors}
+        types = {each.name: tensor_type(shaped, n) for n, each in tensors}
         return InferredDefinition(line, types)
 
     def _function(self, name: str) -> InferredDefinition:

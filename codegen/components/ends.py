@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ilang.core.diagnostic import DataError, ElementTypeError, ShapeError
-from ilang.core.explain.expression import size_text
+from ilang.core.explain.expression import extents_of
+from ilang.core.explain.page import shape_data
 
 if TYPE_CHECKING:
     from ilang.codegen.components.program import ComponentProgram
@@ -62,9 +63,7 @@ def _shaped_alone(program: ComponentProgram, dtypes: Sequence[object] | None) ->
 def _ends(
     names: Sequence[str], dtypes: Sequence[str | None], shaped: Shaped, values: Sequence[int]
 ) -> tuple[End, ...]:
-    ends = []
-    for name, dtype, value in zip(names, dtypes, values, strict=True):
-        texts = [size_text(shaped.sizes[number]) for number in shaped.tensors[value].dims]
-        shape = tuple(int(text) if text.isdigit() else text for text in texts)
-        ends.append(End(name, dtype, shape))
-    return tuple(ends)
+    return tuple(
+        End(name, dtype, tuple(shape_data(extents_of(shaped, value))))
+        for name, dtype, value in zip(names, dtypes, values, strict=True)
+    )

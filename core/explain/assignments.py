@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Within
-from ilang.core.explain.expression import affine_text, scalar_text, size_text, view_text
+from ilang.core.explain.expression import (
+    affine_text,
+    guards_text,
+    scalar_text,
+    size_text,
+    subscript,
+    view_text,
+)
 from ilang.core.ir.scalar import Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 from ilang.core.ops import OPS
@@ -58,6 +65,12 @@ class _Line:
         self.names = [
             name if names.count(name) == 1 else f"{name}{n}" for n, name in enumerate(names)
         ]
+        self.spelled = (
+            self.names.__getitem__,
+            lambda size: size_text(shaped.sizes[size]),
+            lambda source: shaped.tensors[source].name,
+        )
+        """The names of axes, sizes and values in an index."""
 
     def text(self) -> str:
         """``out[i] = sum in0[i,j] over j where 0 <= i-j``."""
@@ -93,22 +106,12 @@ class _Line:
 
     def conditions(self, guards: Sequence[Within]) -> str:
         """``0 <= i-j < n``."""
-        sizes = self.shaped.sizes
-        return " and ".join(
-            f"0 <= {self.index(guard.index)}"
-            + ("" if guard.size is None else f" < {size_text(sizes[guard.size])}")
-            for guard in guards
-        )
+        return guards_text(guards, *self.spelled)
 
     def subscript(self, index: Sequence[Affine]) -> str:
         """``[i,k]``; nothing for rank 0."""
-        return f"[{','.join(map(self.index, index))}]" if index else ""
+        return subscript(index, *self.spelled)
 
     def index(self, part: Affine) -> str:
         """One index."""
-        return affine_text(
-            part,
-            lambda axis: self.names[axis],
-            lambda size: size_text(self.shaped.sizes[size]),
-            lambda source: self.shaped.tensors[source].name,
-        )
+        return affine_text(part, *self.spelled)

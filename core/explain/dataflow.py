@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from ilang.core.explain.expression import size_text
+from ilang.core.explain.expression import extents_of
 from ilang.core.explain.formulas import Formulas, sources_of
 from ilang.core.explain.graph import node_text
 from ilang.core.explain.page import signature
@@ -60,6 +60,10 @@ class FlowGraph:
     def sources(self, node: int) -> list[int]:
         """The nodes that one node reads, in order."""
         return [source for source, target in self.edges if target == node]
+
+    def inside(self) -> set[int]:
+        """The nodes of kernels."""
+        return {node for nodes in self.kernels for node in nodes}
 
 
 def flow_of_graph(graph: Graph) -> FlowGraph:
@@ -114,12 +118,11 @@ def _told_values(shaped: Shaped) -> dict[int, FlowNode]:
     nodes = {}
     for value in sorted({*formulas_of, *shaped.inputs}):
         tensor = shaped.tensors[value]
-        extents = ",".join(size_text(shaped.sizes[number]) for number in tensor.dims)
         is_input = isinstance(shaped.nodes[value], ShapedInput)
         kind: Kind = "input" if is_input else "output" if value in shaped.outputs else "value"
         formula = formulas_of[value].text if value in formulas_of else ""
         name = formulas.names[value]
-        typed = f"{tensor.dtype}[{extents}]"
+        typed = f"{tensor.dtype}[{','.join(extents_of(shaped, value))}]"
         nodes[value] = FlowNode(value, kind, name, typed, formula, True, tensor.origin())
     return nodes
 

@@ -101,7 +101,7 @@ class _Picture:
 
     def __init__(self, flow: FlowGraph) -> None:
         self.flow = flow
-        inside = {node for nodes in flow.kernels for node in nodes}
+        inside = flow.inside()
         blocks: list[tuple[tuple[int, ...], str]] = [
             ((n,), "") for n in range(len(flow.nodes)) if n not in inside
         ]

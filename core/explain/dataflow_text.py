@@ -17,11 +17,13 @@ from ilang.core.explain.dataflow import FlowGraph, FlowNode
 from ilang.core.explain.expression import aligned
 from ilang.core.explain.formulas import ASCII
 
-ASCII_LINES = {"│": "|", "─": "-", "…": "~", **dict.fromkeys("┬├┼└┴", "+")}
+ASCII_LINES = str.maketrans({"│": "|", "─": "-", "…": "~", **dict.fromkeys("┬├┼└┴", "+")})
 """Characters for lines where only ASCII may stand; with them those of formulas."""
-ENTITIES = {"#": "#35;", '"': "#quot;", "&": "#amp;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
+ENTITIES = str.maketrans(
+    {"#": "#35;", '"': "#quot;", "&": "#amp;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
+)
 """Characters in labels of Mermaid that mean something there."""
-QUOTED = {ord('"'): '\\"', ord("\\"): "\\\\"}
+QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\"})
 """Characters in texts of Graphviz, in quotes."""
 UNSTORED = "   not stored"
 """The remark on a value that is no array in memory."""
@@ -33,7 +35,7 @@ def plain_text(flow: FlowGraph, ascii_only: bool = False, width: int | None = No
     A formula that does not fit in ``width`` columns is cut.
     """
     heads = {nodes[0]: number for number, nodes in enumerate(flow.kernels) if nodes}
-    inside = {node for nodes in flow.kernels for node in nodes}
+    inside = flow.inside()
     rails = _rails(flow)
     wide = max((len(rail) for _, rail in rails), default=0)
     names = aligned([("  " * (n in inside) + e.name, e.type) for n, e in enumerate(flow.nodes)])
@@ -55,8 +57,7 @@ def plain_text(flow: FlowGraph, ascii_only: bool = False, width: int | None = No
             formula = f"{formula[: max(room - 1, 0)]}…"
         lines.append(f"{rail}  {name.ljust(column)}  {formula}{remark}".rstrip())
     text = "\n".join(lines) + "\n"
-    signs = {**ASCII, **ASCII_LINES}
-    return "".join(signs.get(c, c) for c in text) if ascii_only else text
+    return text.translate(ASCII | ASCII_LINES) if ascii_only else text
 
 
 def _rails(flow: FlowGraph) -> list[tuple[str, str]]:
@@ -111,7 +112,7 @@ def mermaid_text(flow: FlowGraph) -> str:
 
     def node(number: int) -> str:
         each = flow.nodes[number]
-        label = "<br/>".join("".join(ENTITIES.get(c, c) for c in line) for line in label_of(each))
+        label = "<br/>".join(line.translate(ENTITIES) for line in label_of(each))
         return f"v{number}{shapes[each.kind].format(label)}{'' if each.stored else ':::unstored'}"
 
     lines = ["flowchart TD", "  classDef unstored stroke-dasharray: 4 3"]
@@ -147,7 +148,7 @@ def _text(
     edge: str,
 ) -> str:
     """The statements of a graph after some lines: its nodes, those of kernels between two lines each, its edges."""
-    inside = {node for nodes in flow.kernels for node in nodes}
+    inside = flow.inside()
     lines = lines + [f"  {node(n)}" for n in range(len(flow.nodes)) if n not in inside]
     for number, nodes in enumerate(flow.kernels):
         lines.append(f"  {kernel[0].format(f'k{number}')}")

@@ -21,7 +21,7 @@ from math import isfinite
 
 from ilang.core.calculus.affine import Affine, Within, inside, sides, variables_of
 from ilang.core.diagnostic import ElementTypeError
-from ilang.core.explain.expression import affine_text, number_text, size_text
+from ilang.core.explain.expression import affine_text, extents_of, number_text, parameter
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
@@ -106,9 +106,7 @@ class _Statements:
     def _parameter(self, value: int) -> str:
         """``x: f64[i,k]``."""
         tensor = self.shaped.tensors[value]
-        dtype = "" if tensor.dtype == "f32" else f": {tensor.dtype}"
-        dims = ",".join(size_text(self.shaped.sizes[size]) for size in tensor.dims)
-        return f"{self.called[value]}{dtype}[{dims}]"
+        return parameter(self.called[value], tensor.dtype, extents_of(self.shaped, value))
 
     def _assign(self, value: int, node: Assignment) -> None:
         if node.base is not None or len(node.axes) > len(LETTERS):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ilang.core.calculus.affine import Affine
+from ilang.core.calculus.affine import Affine, Within
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
-from ilang.core.ir.shaped import Size
+from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.ops import PRIMITIVES
 
 
@@ -47,6 +47,31 @@ def affine_terms(
         else:
             terms.append((coefficient, size(number)))
     return [*terms, (offset, "")] if offset else terms
+
+
+def subscript(
+    index: Sequence[Affine],
+    name: Callable[[int], str],
+    size: Callable[[int], str] = str,
+    source: Callable[[int], str] = str,
+) -> str:
+    """An index in brackets, ``[n,2y+u]``; empty for a scalar."""
+    words = ",".join(affine_text(part, name, size, source) for part in index)
+    return f"[{words}]" if index else ""
+
+
+def guards_text(
+    guards: Sequence[Within],
+    name: Callable[[int], str],
+    size: Callable[[int], str] = str,
+    source: Callable[[int], str] = str,
+) -> str:
+    """Guards as conditions: ``0 <= i-j and 0 <= k < n``."""
+    return " and ".join(
+        f"0 <= {affine_text(guard.index, name, size, source)}"
+        + ("" if guard.size is None else f" < {size(guard.size)}")
+        for guard in guards
+    )
 
 
 def stored_text(order: Sequence[int]) -> str:
@@ -107,6 +132,32 @@ def number_text(value: float | int) -> str:
 def size_text(size: Size) -> str:
     """An extent: its number, or its name."""
     return size.name if size.fixed is None else str(size.fixed)
+
+
+def extents_of(shaped: Shaped, value: int) -> list[str]:
+    """The extents of a value: numbers, or names."""
+    return [size_text(shaped.sizes[number]) for number in shaped.tensors[value].dims]
+
+
+def typed(dtype: str, extents: Sequence[str]) -> str:
+    """A tensor without its name, ``f64[m,n]``; f32 goes without saying."""
+    return f"{'' if dtype == 'f32' else dtype}[{','.join(extents)}]"
+
+
+def parameter(name: str, dtype: str, extents: Sequence[str]) -> str:
+    """A tensor as a head writes it: ``x[m,n]``, ``x: f64[m,n]``."""
+    return f"{name}{'' if dtype == 'f32' else ': '}{typed(dtype, extents)}"
+
+
+def head_text(name: str, takes: Sequence[str], gives: Sequence[str]) -> str:
+    """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``."""
+    result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
+    return f"{name}({', '.join(takes)}) -> {result}"
+
+
+def written_rows(batch: str, inner: str, output: str) -> str:
+    """Rows as a shape is written, ``5|2->3``, of which empty ones are left out."""
+    return f"{batch}|" * bool(batch) + f"{inner}->" * bool(inner) + output
 
 
 def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:

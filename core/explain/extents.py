@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.calculus.affine import Affine
-from ilang.core.explain.expression import aligned, size_text, view_text
-from ilang.core.explain.projection import subscript
+from ilang.core.explain.expression import aligned, size_text, subscript, view_text
 from ilang.core.explain.reasons import of_solved
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Input, OpenKernel, View
@@ -60,7 +59,7 @@ def _computed(solved: Solved, sizes: Sequence[Size], value: int) -> Iterator[str
     """``for i k: n0[i,k], n1[k]``, once per part that is written."""
 
     def index(number: int, parts: Sequence[Affine], leaves: bool) -> str:
-        text = subscript(parts, axes, lambda number: size_text(sizes[number]))
+        text = subscript(parts, axes.__getitem__, lambda number: size_text(sizes[number]))
         return f"n{number}{text}{' if inside' if leaves else ''}"
 
     node = solved.graph.nodes[value]

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.explain.expression import stored_text
+from ilang.core.explain.expression import head_text, parameter, stored_text, typed
 from ilang.core.explain.formulas import ASCII, Formula
 from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.page import counted, occupancy_text, table
 from ilang.core.ir.graph import UNNAMED
 
 if TYPE_CHECKING:
-    from ilang.core.explain.explanation import Cost, Explanation, TensorRow
+    from ilang.core.explain.explanation import Cost, Explanation
 
 WIDTH = 80
 MOST_FORMULAS, MOST_LOOPS = 24, 48
@@ -49,7 +49,7 @@ def first_page(
         "\n".join(page.notes),
     ]
     text = "\n\n".join(section for section in sections if section) + "\n"
-    return "".join(ASCII.get(c, c) for c in text) if ascii_only else text
+    return text.translate(ASCII) if ascii_only else text
 
 
 def formulas_text(page: Explanation, width: int = WIDTH) -> str:
@@ -66,16 +66,8 @@ def plain_loops(page: Explanation, width: int = WIDTH) -> str:
 
 def _title(page: Explanation) -> str:
     """The component in one line: ``softmax(x[m,n]) -> [m,n]``."""
-    takes = ", ".join(f"{row.name}{_typed(row)}" for row in page.inputs)
-    gives = [_typed(row).removeprefix(": ") for row in page.outputs]
-    result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
-    return f"{page.name}({takes}) -> {result}"
-
-
-def _typed(row: TensorRow) -> str:
-    """The extents of a tensor in brackets, after its element type where that is not f32."""
-    dtype = "" if row.dtype == "f32" else f": {row.dtype}"
-    return f"{dtype}[{','.join(row.extents)}]"
+    takes = [parameter(row.name, row.dtype, row.extents) for row in page.inputs]
+    return head_text(page.name, takes, [typed(row.dtype, row.extents) for row in page.outputs])
 
 
 def _ports(page: Explanation, width: int) -> str:
@@ -112,7 +104,7 @@ def _formulas(formulas: Sequence[Formula], width: int, indented: bool = False) -
 def ascii_formulas(formulas: Sequence[Formula], width: int) -> list[str]:
     """Formulas after the definitions that they are of, in lines of a width, in ASCII."""
     lines = _formula_lines(formulas, width - 2, 0)
-    return ["".join(ASCII.get(c, c) for c in line.removeprefix("  ")) for line in lines]
+    return [line.removeprefix("  ").translate(ASCII) for line in lines]
 
 
 def _margin(formulas: Sequence[Formula]) -> int:
@@ -259,4 +251,4 @@ def loops_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) 
         *_folded(f"more     --schedule    --emit loops  {EXACT}", width, 9),
     ]
     text = "\n".join(lines) + "\n"
-    return "".join(ASCII.get(c, c) for c in text) if ascii_only else text
+    return text.translate(ASCII) if ascii_only else text

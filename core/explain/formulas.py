@@ -28,7 +28,7 @@ CUT = 2000
 """Characters of a formula that are shown, at most."""
 LONGEST = 72
 """Characters of a formula; a longer one is divided where it reads another value."""
-ASCII = {"Σ": "sum", "Π": "prod", "·": "*", "−": "-", "×": "x"}
+ASCII = str.maketrans({"Σ": "sum", "Π": "prod", "·": "*", "−": "-", "×": "x"})
 """Characters of formulas, and what stands for them where only ASCII may."""
 
 

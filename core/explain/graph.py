@@ -11,8 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within, variables_of
-from ilang.core.explain.expression import affine_text, scalar_text, view_text
+from ilang.core.calculus.affine import Within, variables_of
+from ilang.core.explain.expression import (
+    affine_text,
+    guards_text,
+    scalar_text,
+    subscript,
+    view_text,
+)
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, Node, OpenKernel, View
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Operand, Position, Scalar
@@ -41,7 +47,7 @@ def node_text(graph: Graph, value: int) -> str:
         case Assignment():
             letters = [axis.name for axis in node.axes]
             reads = [
-                _guarded(f"n{r.value}{_subscript(r.index, letters)}", r.guards, letters)
+                _guarded(f"n{r.value}{subscript(r.index, letters.__getitem__)}", r.guards, letters)
                 for r in node.reads
             ]
             text = scalar_text(
@@ -79,20 +85,11 @@ def _position_text(part: Scalar, letters: Sequence[str]) -> str:
     assert isinstance(part, Position)
     for _, axis in part.index.sizes:
         return f":{letters[axis]}"
-    text = affine_text(part.index, lambda axis: letters[axis])
+    text = affine_text(part.index, letters.__getitem__)
     return f"@{text}" if text.isalpha() else f"@({text})"
 
 
 def _guarded(read: str, guards: Sequence[Within], letters: Sequence[str]) -> str:
     """``(n0[i,j] where 0 <= i-j)``."""
-    texts = (affine_text(guard.index, lambda axis: letters[axis]) for guard in guards)
-    conditions = " and ".join(f"0 <= {text}" for text in texts)
+    conditions = guards_text(guards, letters.__getitem__)
     return f"({read} where {conditions})" if conditions else read
-
-
-def _subscript(index: Sequence[Affine], letters: Sequence[str]) -> str:
-    return (
-        f"[{','.join(affine_text(part, lambda axis: letters[axis]) for part in index)}]"
-        if index
-        else ""
-    )

@@ -25,7 +25,6 @@ from ilang.core.calculus.extent import CHOICE, PLAIN, PRODUCT, Extent, Operator
 from ilang.core.diagnostic import counted
 from ilang.core.explain.expression import aligned, size_text
 from ilang.core.ir.host import Condition, Host, Launch, Look, Step
-from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Count, Program
 from ilang.core.ir.shaped import Derivation, Reach
 
@@ -69,7 +68,9 @@ def host_text(host: Host) -> str:
         lines.append(f"{INDENT}scratch of {program.kernels[kernel].name}: {names}")
     views = dict.fromkeys(n for launch in host.launches() for n in launch.buffers)
     rows = [
-        [*_array(program, n), f"of {_owner(program, n)}"] for n in views if program.owner(n) != n
+        [*_array(program, n), f"of {program.memory(n).name}"]
+        for n in views
+        if program.owner(n) != n
     ]
     lines += ["views", *_indented(rows)] if rows else []
     lines += _steps(program, "sizes", host.sizes)
@@ -77,7 +78,7 @@ def host_text(host: Host) -> str:
         looks = list(_looks(host, is_of_indices))
         lines += [title, *looks] if looks else []
     marked = {look.mark: look for look in host.looks()}
-    launches = _filled([list(_launch(program, each, marked)) for each in host.launches()])
+    launches = [list(_launch(program, each, marked)) for each in host.launches()]
     long = ", so many that compilers optimise nothing around them" if host.is_long() else ""
     return "\n".join([*lines, f"launches{long}", *_indented(launches)])
 
@@ -123,20 +124,10 @@ def _indented(rows: list[list[str]]) -> list[str]:
     return [INDENT + line for line in aligned(whole)]
 
 
-def _filled(rows: list[list[str]]) -> list[list[str]]:
-    """Rows of one length: what a row lacks at its end is empty."""
-    longest = max(map(len, rows), default=0)
-    return [row + [""] * (longest - len(row)) for row in rows]
-
-
 def _array(program: Program, number: int) -> list[str]:
     buffer = program.buffers[number]
     dims = ",".join(_size(program, size) for size in buffer.dims)
     return [buffer.name, f"{buffer.dtype}[{dims}]"]
-
-
-def _owner(program: Program, number: BufferId) -> str:
-    return program.memory(number).name
 
 
 def _size(program: Program, number: int) -> str:

@@ -396,7 +396,7 @@ class KernelLoops:
         """``target += rest`` where the value is the target plus something."""
         if isinstance(value, Apply) and len(value.arguments) == 2:
             left, right = value.arguments
-            if self._leaf(left) == target and value.primitive in ("add", "mul"):
+            if self._scalar(left) == target and value.primitive in ("add", "mul"):
                 return (
                     f"{target} {PRIMITIVES[value.primitive].notation.sign}= {self._scalar(right)}"
                 )

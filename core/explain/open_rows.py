@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ilang.core.calculus.extent import PLAIN, quotient
 from ilang.core.diagnostic import counted
-from ilang.core.explain.expression import aligned
+from ilang.core.explain.expression import aligned, written_rows
 from ilang.core.infer.conflicts import axis_texts
 from ilang.core.infer.inferred import rows_so_far
 from ilang.core.ir.functions import Body, Function
@@ -168,7 +168,7 @@ def _values(
     calls = {each.value: each.span for each in reversed(graph.called)}
     for value in dict.fromkeys((*inputs, *range(len(graph.nodes)))):
         batch, inner, output = shapes[value]
-        rows = f"{batch}|" * bool(batch) + f"{inner}->" * bool(inner) + (output or "()")
+        rows = written_rows(batch, inner, output or "()")
         kind: Kind
         node, name = graph.nodes[value], names.get(value, "")
         if isinstance(node, Terminal) and node.kind != "number":
@@ -223,7 +223,7 @@ class ExampleShapes:
         batch, inner, output = (
             ",".join(str(self.sizes.get(axis, axis)) for axis in row) for row in rows
         )
-        return f"{batch}|" * bool(batch) + f"{inner}->" * bool(inner) + output
+        return written_rows(batch, inner, output)
 
     def places(self) -> Iterator[tuple[str, str]]:
         """Each letter, and which axes of which inputs it is."""

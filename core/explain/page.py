@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.explain.expression import aligned, size_text, stored_text
+from ilang.core.explain.expression import (
+    aligned,
+    extents_of,
+    head_text,
+    parameter,
+    stored_text,
+    typed,
+)
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.shaped import Shaped
 
@@ -33,7 +40,7 @@ def explanation_text(explanation: Explanation) -> str:
         *(table(rows) for rows in projection_tables(explanation)),
         table(story_rows(explanation)),
         explanation.execution.loops.rstrip("\n"),
-        table(_occupancy(explanation)),
+        occupancy_text(explanation),
         "\n".join((cost_text(explanation.execution.cost), *explanation.notes)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -41,16 +48,11 @@ def explanation_text(explanation: Explanation) -> str:
 
 def occupancy_text(explanation: Explanation) -> str:
     """The blocks of each kernel that a GPU has at a time, a line each; nothing of other machines."""
-    return table(_occupancy(explanation))
-
-
-def _occupancy(explanation: Explanation) -> Sequence[Sequence[str]]:
-    """The blocks of each kernel that a GPU has at a time, with the names of the columns."""
     if not explanation.execution.occupancy:
-        return ()
+        return ""
     from ilang.core.explain.occupancy import occupancy_table
 
-    return occupancy_table(explanation.execution.occupancy)
+    return table(occupancy_table(explanation.execution.occupancy))
 
 
 def table(rows: Sequence[Sequence[str]], gap: str = GAP) -> str:
@@ -137,31 +139,24 @@ def counted(amount: int | str, unit: str) -> str:
 
 
 def signature(shaped: Shaped) -> str:
-    """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``; f32 goes without saying."""
-    takes = []
-    for value in shaped.inputs:
-        dtype, dims = tensor_type(shaped, value)
-        takes.append(f"{shaped.tensors[value].name}{': ' if dtype else ''}{dtype}{dims}")
-    gives = ["".join(tensor_type(shaped, value)) for value in shaped.outputs]
-    result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
-    name = "" if shaped.name == UNNAMED else shaped.name
-    return f"{name}({', '.join(takes)}) -> {result}"
+    """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``."""
+    inputs = [(shaped.tensors[value], extents_of(shaped, value)) for value in shaped.inputs]
+    takes = [parameter(tensor.name, tensor.dtype, extents) for tensor, extents in inputs]
+    gives = [tensor_type(shaped, value) for value in shaped.outputs]
+    return head_text("" if shaped.name == UNNAMED else shaped.name, takes, gives)
 
 
-def tensor_type(shaped: Shaped, value: int) -> tuple[str, str]:
+def tensor_type(shaped: Shaped, value: int) -> str:
     """The element type of a value, empty for f32, and its extents in brackets."""
-    tensor = shaped.tensors[value]
-    extents = ",".join(size_text(shaped.sizes[number]) for number in tensor.dims)
-    return "" if tensor.dtype == "f32" else tensor.dtype, f"[{extents}]"
+    return typed(shaped.tensors[value].dtype, extents_of(shaped, value))
 
 
 def ends_of(shaped: Shaped, names: Sequence[str]) -> dict[str, object]:
     """The inputs of a component, and its outputs of some names, as data: name, element type, shape."""
 
     def end(name: str, value: int) -> dict[str, object]:
-        tensor = shaped.tensors[value]
-        sizes = (size_text(shaped.sizes[number]) for number in tensor.dims)
-        return {"name": name, "dtype": tensor.dtype, "shape": shape_data(tuple(sizes))}
+        shape = shape_data(extents_of(shaped, value))
+        return {"name": name, "dtype": shaped.tensors[value].dtype, "shape": shape}
 
     return {
         "inputs": [end(shaped.tensors[value].name, value) for value in shaped.inputs],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ilang.core.calculus.affine import Affine
-from ilang.core.explain.expression import affine_text, number_text
+from ilang.core.explain.expression import number_text, subscript
 from ilang.core.record import record
 
 
@@ -35,19 +35,8 @@ def projection_row(
         cells.append(",".join(dims) or "·")
     whole = all(part.axis() is not None for part in index)
     return ProjectionRow(
-        tensor, "" if whole else subscript(index, axes, size, source), tuple(cells)
+        tensor, "" if whole else subscript(index, axes.__getitem__, size, source), tuple(cells)
     )
-
-
-def subscript(
-    index: Sequence[Affine],
-    axes: Sequence[str],
-    size: Callable[[int], str] = str,
-    source: Callable[[int], str] = str,
-) -> str:
-    """An index in brackets, ``[n,2y+u]``; empty for a scalar."""
-    words = ",".join(affine_text(part, axes.__getitem__, size, source) for part in index)
-    return f"[{words}]" if index else ""
 
 
 WRITTEN_ONCE = "every element is written once, and all of them are"

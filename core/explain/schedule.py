@@ -20,7 +20,7 @@ from typing import assert_never
 
 from ilang.core.calculus.affine import Within
 from ilang.core.calculus.extent import Extent
-from ilang.core.explain.expression import affine_text, aligned, size_text, stored_text
+from ilang.core.explain.expression import aligned, guards_text, size_text, stored_text
 from ilang.core.ir.extent import extent_text
 from ilang.core.ir.schedule import (
     Accumulation,
@@ -244,11 +244,8 @@ def _where(scheduled: Scheduled, value: int, guards: Sequence[Within]) -> str:
     """Conditions on the axes of an assignment: `` where 0 <= i-j``; nothing where there are none."""
     node, _ = scheduled.assigned(value)
     sizes = scheduled.shaped.sizes
-    texts = (
-        affine_text(guard.index, lambda axis: node.axes[axis].name, lambda n: size_text(sizes[n]))
-        for guard in guards
-    )
-    return " where " + " and ".join(f"0 <= {text}" for text in texts) if guards else ""
+    text = guards_text(guards, lambda n: node.axes[n].name, lambda n: size_text(sizes[n]))
+    return f" where {text}" if guards else ""
 
 
 def _name(scheduled: Scheduled, value: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ilang.core.explain.expression import aligned, size_text, stored_text, view_text
+from ilang.core.explain.expression import aligned, extents_of, stored_text, view_text
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 from ilang.core.matrix_unit import rounded_to
@@ -24,8 +24,7 @@ def of_unit(scalar: Scalar) -> str:
 def shapes_text(shaped: Shaped) -> str:
     """One line per tensor: name, element type, extents, and the expression that makes it."""
     rows = []
-    for node, tensor in zip(shaped.nodes, shaped.tensors, strict=True):
-        extents = ", ".join(size_text(shaped.sizes[n]) for n in tensor.dims)
+    for value, (node, tensor) in enumerate(zip(shaped.nodes, shaped.tensors, strict=True)):
         match node:
             case Assignment():
                 text = f"{node.text}{of_unit(node.scalar)}"
@@ -38,5 +37,5 @@ def shapes_text(shaped: Shaped) -> str:
                 assert_never(node)
         if tensor.order:
             text += f", stored by {stored_text(tensor.order)}"
-        rows.append((tensor.name, f"{tensor.dtype}[{extents}]", text))
+        rows.append((tensor.name, f"{tensor.dtype}[{', '.join(extents_of(shaped, value))}]", text))
     return "\n".join(aligned(rows))

@@ -34,7 +34,7 @@ from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.rewriting import accesses, named, parts_of
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Position, Scalar, Select
+from ilang.core.ir.scalar import Constant, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.names import Names
 from ilang.core.ops import PRIMITIVES, REDUCING
 from ilang.core.record import replace
@@ -390,15 +390,8 @@ class _Simple(KernelLoops):
     # -- scalars -----------------------------------------------------------------------------------------------------
 
     def _update(self, target: str, value: Scalar) -> str:
-        """``target += rest`` where the value is the target plus something."""
-        value = _plain(value)
-        if isinstance(value, Apply) and value.primitive in ("add", "mul"):
-            left, right = value.arguments
-            if self._scalar(left) == target:
-                return (
-                    f"{target} {PRIMITIVES[value.primitive].notation.sign}= {self._scalar(right)}"
-                )
-        return f"{target} = {self._scalar(value)}"
+        """As of all loops, without the conversions of the value."""
+        return super()._update(target, _plain(value))
 
     def _scalar(self, scalar: Scalar) -> str:
         return scalar_piece(scalar, self._piece).text

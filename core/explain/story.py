@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, axis_index, variables_of
-from ilang.core.explain.expression import aligned, size_text
+from ilang.core.explain.expression import aligned, extents_of, written_rows
 from ilang.core.explain.projection import WRITTEN_ONCE, ProjectionRow, projection_row, written
 from ilang.core.explain.reasons import of_shaped, of_solved
 from ilang.core.infer.conflicts import axes, row_text
@@ -85,7 +85,7 @@ class TensorRows:
         batch, inner, output = (
             ",".join(map(str, row)) for row in (self.batch, self.input, self.output)
         )
-        return f"{batch}|" * bool(batch) + f"{inner}->" * bool(inner) + (output or "()")
+        return written_rows(batch, inner, output or "()")
 
 
 @record
@@ -477,7 +477,8 @@ def typed_story(
         for number, size in enumerate(shaped.sizes)
     ]
     for each in shaped.rows:
-        text = f"rows {rows_text(each)}, extents {_extents_text(shaped, each)}"
+        extents = _divided(each, extents_of(shaped, each.value))
+        text = f"rows {rows_text(each)}, extents {extents}"
         rows.append(StoryRow(shaped.tensors[each.value].name, text))
     for tensor, node in zip(shaped.tensors, shaped.nodes, strict=True):
         if isinstance(node, shaped_ir.Assignment):
@@ -496,12 +497,8 @@ def rows_text(rows: shaped_ir.Rows) -> str:
     return _divided(rows, rows.axes)
 
 
-def _extents_text(shaped: shaped_ir.Shaped, rows: shaped_ir.Rows) -> str:
-    """The extents of a value, divided in the same way."""
-    return _divided(rows, [size_text(shaped.sizes[n]) for n in shaped.tensors[rows.value].dims])
-
-
 def _divided(rows: shaped_ir.Rows, words: Sequence[str]) -> str:
+    """A word for each axis of a value, divided as its rows are."""
     inner = len(words) - rows.inner
     text = " ".join(words[rows.batch : inner]) or "·"
     if rows.inner:
