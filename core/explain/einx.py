@@ -51,8 +51,6 @@ def operation_rows(graph: Graph, shaped: Shaped, verbose: bool) -> tuple[Operati
         shaped: the same program, its sizes solved.
         verbose: say also how each expression was read, node by node.
     """
-    if not any(isinstance(node, Einx) for node in graph.nodes):
-        return ()
     ranks = [len(shaped.tensors[value].dims) for value in shaped.inputs]
     return tuple(
         OperationRow(node.text, tuple(_stages(node, solved, names, shaped, verbose)))

@@ -9,7 +9,7 @@ Any other value stands in the formula that reads it. Conversions between element
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 
 from ilang.core.calculus.affine import Affine, Within, variables_of
 from ilang.core.explain.expression import affine_terms, affine_text, size_text, written_names
@@ -72,22 +72,12 @@ class Formulas:
         needed = reached([*map(int, shaped.outputs)], lambda v: sources_of(shaped.nodes[v]))
         self.needed = needed | set(shaped.inputs)
         self.reads = Counter(v for n in self.needed for v in sources_of(shaped.nodes[n]))
-        nodes = [node for node in shaped.nodes if isinstance(node, Assignment)]
         self.viewed = {node.value for node in shaped.nodes if isinstance(node, View)}
-        self.named = self.viewed | {each.source for node in nodes for each in node.lookups()}
-        """Values that need a name where they are read: by a view, as an index, or with zeros around them."""
-        self.named |= {
-            read.value
-            for node in nodes
-            for read in node.reads
-            if any(guard.size is not None for guard in read.guards)
-        }
+        self.named = self.viewed | _named_to_read(shaped)
         self.kept = set[int]()
-        depth: dict[int, int] = {}
-        for value in sorted(self.needed):
-            inside = [s for s in sources_of(shaped.nodes[value]) if s not in self.kept]
-            depth[value] = 1 + max((depth.get(s, 0) for s in inside), default=0)
-            if self._is_kept(value) or DEEPEST < depth[value]:
+        """The values with formulas of their own."""
+        for value, depth in self._depths():
+            if self._is_kept(value) or DEEPEST < depth:
                 self.kept.add(value)
         self.along: dict[str, set[str]] = {}
         self.notes: dict[str, None] = {}
@@ -101,21 +91,30 @@ class Formulas:
         replaced = {value for value, last in enumerate(self.last) if value != last}
         self.nameless = self.needed.difference(shaped.inputs, shaped.outputs, replaced)
         self.names = {v: shaped.tensors[v].name for v in self.needed}
-        reads = {v: sources_of(shaped.nodes[v]) for v in shaped.outputs if not self.reads[v]}
-        free = [v for v, sources in reads.items() if replaced.isdisjoint(sources)]
-        self.order = {value: (value, 0) for value in self.needed}
+        self.order = self._order(replaced)
         """The place of each value on the page: as written, but results that nothing reads in their own order."""
-        self.order |= {v: (max(free[: n + 1]), n + 1) for n, v in enumerate(free)}
+        indices = [i for n in shaped.nodes if isinstance(n, Assignment) for i in n.indices()]
         self.reserved = {each.name for each in ports if not each.dims}
-        self.reserved |= {
-            shaped.sizes[n].name
-            for node in nodes
-            for index in node.indices()
-            for _, n in index.sizes
-        }
+        self.reserved |= {shaped.sizes[n].name for index in indices for _, n in index.sizes}
         plain = _letters_beside_extents(shaped, self.kept, self.sizes)
         self.plain = (plain or set()) - self.reserved
-        self.reserved |= set() if plain is None else {size.name for size in shaped.sizes}
+        self.reserved |= set() if plain is None else names
+
+    def _depths(self) -> Iterator[tuple[int, int]]:
+        """Each value after its sources, and how many values its formula has in each other, as ``kept`` is by then."""
+        depth: dict[int, int] = {}
+        for value in sorted(self.needed):
+            inside = [s for s in sources_of(self.shaped.nodes[value]) if s not in self.kept]
+            depth[value] = 1 + max((depth.get(s, 0) for s in inside), default=0)
+            yield value, depth[value]
+
+    def _order(self, replaced: Set[int]) -> dict[int, tuple[int, int]]:
+        """A key for each value; ``replaced`` are those in whose place another is stored."""
+        outputs = [v for v in self.shaped.outputs if not self.reads[v]]
+        reads = {v: sources_of(self.shaped.nodes[v]) for v in outputs}
+        free = [v for v, sources in reads.items() if replaced.isdisjoint(sources)]
+        order = {value: (value, 0) for value in self.needed}
+        return order | {v: (max(free[: n + 1]), n + 1) for n, v in enumerate(free)}
 
     def every(self) -> dict[int, Formula]:
         """The formula of every value but inputs."""
@@ -151,19 +150,24 @@ class Formulas:
 
     def _divided(self, value: int) -> bool:
         """Give the longest part of a formula a formula of its own; False where there is none."""
-        inside, todo = list[int](), [value]
-        while todo:
-            node = self.shaped.nodes[todo.pop()]
-            for source in sources_of(node) if isinstance(node, Assignment) else ():
-                if source not in self.kept and not isinstance(self.shaped.nodes[source], Input):
-                    inside.append(source)
-                    todo.append(source)
+        inside = [each for each in self._inside(value) if each != value]
         if not inside:
             return False
         lengths = {each: len(self._formula(each)) for each in inside}
         fits = [each for each in inside if lengths[each] <= LONGEST] or inside
         self.kept.add(max(fits, key=lambda each: (lengths[each], each)))
         return True
+
+    def _inside(self, value: int) -> Iterator[int]:
+        """A value, and those that stand in its formula; inputs are none of them."""
+        todo = [value]
+        while todo:
+            at = todo.pop()
+            node = self.shaped.nodes[at]
+            if not isinstance(node, Input):
+                yield at
+            if isinstance(node, Assignment):
+                todo += [each for each in sources_of(node) if each not in self.kept]
 
     def _item(self, value: int) -> Item:
         """The letters of the axes of a value, as they are written."""
@@ -350,6 +354,18 @@ class Formulas:
     def _called(self, value: int) -> str:
         """The name of a value: one that another stores anew has its name."""
         return self.names[self.last[value]]
+
+
+def _named_to_read(shaped: Shaped) -> set[int]:
+    """The values that need a name where they are read: as an index, or with zeros around them."""
+    nodes = [node for node in shaped.nodes if isinstance(node, Assignment)]
+    looked_up = {each.source for node in nodes for each in node.lookups()}
+    return looked_up | {
+        read.value
+        for node in nodes
+        for read in node.reads
+        if any(guard.size is not None for guard in read.guards)
+    }
 
 
 def _letters_beside_extents(

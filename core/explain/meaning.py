@@ -154,11 +154,8 @@ class _Meaning(Formulas):
                     if isinstance(last, Assignment) and len(node.target) < len(last.axes):
                         self.kept.add(value)
 
-        depth: dict[int, int] = {}
-        for value in sorted(self.needed):
-            inside = [s for s in sources_of(self.shaped.nodes[value]) if s not in self.kept]
-            depth[value] = 1 + max((depth.get(s, 0) for s in inside), default=0)
-            is_free = value in self.kept and value in around and depth[value] < DEEPEST
+        for value, depth in self._depths():
+            is_free = value in self.kept and value in around and depth < DEEPEST
             if is_free and self._stands_in(value, readers(value)):
                 self.kept.discard(value)
         hoist()
@@ -204,17 +201,9 @@ class _Meaning(Formulas):
 
     def _definitions(self, value: int) -> str:
         """The definitions that a line of the loops belongs to, the first ones first."""
-        names, todo = list[str](), [value]
-        while todo:
-            at = todo.pop()
-            node = self.shaped.nodes[at]
-            names += [] if isinstance(node, Input) else [self.labels[at]]
-            inside = sources_of(node) if isinstance(node, Assignment) else ()
-            todo += [each for each in inside if each not in self.kept]
-        program = self.shaped.name
-        return " ".join(
-            dict.fromkeys(name for name in reversed(names) if name not in ("", program))
-        )
+        names = [self.labels[each] for each in self._inside(value)]
+        names = [name for name in reversed(names) if name not in ("", self.shaped.name)]
+        return " ".join(dict.fromkeys(names))
 
     # -- loops -------------------------------------------------------------------------------------------------------
 
