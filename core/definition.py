@@ -186,7 +186,7 @@ class TypedDefinition:
         integer = next(dtype for dtype in INTEGERS if dtype in error.message)
         text = arrays[0].span.brief()
         help_line = f"the numbers of `{text}` are {self.dtype}: write `{integer}({text})`"
-        return ElementTypeError(error.code, error.message, error.span, help_line, error.labels)
+        return error.with_help(help_line)
 
     def cells(self, kind: str) -> list[tuple[Stored, LastingTensor]]:
         """The tensors of one kind that a run keeps, in the order of evaluation; inputs in the order of the head."""

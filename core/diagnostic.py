@@ -18,6 +18,7 @@ raise for such a mistake, so that code written for them catches it: ValueError, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -79,6 +80,10 @@ class Error(Exception):
         """Errors survive copying and pickling: a worker process hands them to its caller."""
         given = (self.code, self.message, self.span, self.help, self.labels)
         return type(self), given, {"others": self.others}
+
+    def with_help(self, help_line: str) -> Self:
+        """The same error with another help line; those that it brings stay behind."""
+        return type(self)(self.code, self.message, self.span, help_line, self.labels)
 
     def __str__(self) -> str:
         """The whole diagnostic without color, as the command line prints it."""

@@ -49,6 +49,10 @@ WIRED = re.compile(r"^(?:\s*(?:>>|<<|&|\|))+\s*|(?:>>|<<|&|\|)\s*(?=>>|<<|&|\||$
 """Signs between components that are left where an array stood beside them."""
 PROSE = re.compile(r"[A-Za-z]+(?:[\s,.!?']+[A-Za-z]+)+[\s,.!?']*")
 """Words without a sign."""
+DEFINED_HELP = (
+    "after `name =` stands a program, an array (`[1,2]`, `rand:3`, `x.npy`), or a program and "
+    "its arrays; `equal` is written `==`"
+)
 NO_PROSE = "a line is a program, an array, or a command: `:help` lists what can be typed"
 UPDATE = re.compile(r".*\.grad\b.*|.*\bbackprop\(.*|.*\bbackward\(.*")
 """Statements of routines."""
@@ -75,11 +79,20 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
         better = rule(session, line, error)
         if better is not None:
             return better
+    help_line = _repl_help(line, error)
+    return error if help_line is None else error.with_help(help_line)
+
+
+def _repl_help(line: str, error: Error) -> str | None:
+    """The help line of the REPL in place of one of files; None where that is true in the REPL, too."""
     if error.help == DEFINITION_HELP:
-        return _renewed(error)
+        return DEFINED_HELP
     if error.code == "E0105" and PROSE.fullmatch(line.strip()):
-        return type(error)(error.code, error.message, error.span, NO_PROSE, error.labels)
-    return _renamed(error)
+        return NO_PROSE
+    is_unknown = error.code == "E0401" and error.help.startswith("define it in a line of the file")
+    if is_unknown and error.span is not None:
+        return f"define it, `{error.span.text()} = +ij~i`; `:help` lists what can be typed"
+    return None
 
 
 def _moved(session: ReplSession, line: str, error: Error) -> Error | None:
@@ -122,18 +135,6 @@ def _as_array(_session: ReplSession, line: str, _error: Error) -> DataError | No
     if spelling is None:
         return None
     return DataError("E0721", f"`{value}` is not an array", help=f"write `{spelling}`")
-
-
-def _renamed(error: Error) -> Error:
-    """The error on an unknown name, with a help line of the REPL instead of one of files."""
-    if (
-        error.code != "E0401"
-        or error.span is None
-        or not error.help.startswith("define it in a line of the file")
-    ):
-        return error
-    help_line = f"define it, `{error.span.text()} = +ij~i`; `:help` lists what can be typed"
-    return type(error)(error.code, error.message, error.span, help_line, error.labels)
 
 
 def _brief(line: str) -> str:
@@ -339,12 +340,3 @@ def _how_to_bind(session: ReplSession, name: str) -> str:
     listed = f"there {'are' if 1 < len(bound) else 'is'} {', '.join(bound)}; " if bound else ""
     free = name if name.isascii() and name.isidentifier() and name not in session.texts else "x"
     return f"{listed}bind one: `{free} = rand:2x3`, `{free} = [[1,2],[3,4]]` or `{free} = file.npy`"
-
-
-def _renewed(error: Error) -> Error:
-    """The error with a help line that is true in the REPL, where definitions are typed."""
-    help_line = (
-        "after `name =` stands a program, an array (`[1,2]`, `rand:3`, `x.npy`), or a program and "
-        "its arrays; `equal` is written `==`"
-    )
-    return type(error)(error.code, error.message, error.span, help_line, error.labels)

@@ -14,6 +14,7 @@ from ilang.codegen.system.outputs import InputFile
 from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.dtype import FLOATS, NUMPY_NAMES
 from ilang.icli.exchange import array_of_input, literal_array, read_text
+from ilang.icli.files import ARRAY_FILES, member_of
 from ilang.icli.filled import call_of, filled_shape, filled_values, is_filled
 from ilang.icli.literal import looks_literal, parse_literal, respelled, split_dtype
 from ilang.icli.shapes import parse_shape
@@ -40,11 +41,9 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
     if is_named(rest):
         hint = f"arrays stand in the order of the inputs: {rest.partition('=')[2]}"
         raise DataError("E0720", f"{text} is not an array", help=hint)
-    path, colon, key = rest.rpartition(".npz:")
-    if colon:
-        return load_npz(f"{path}.npz", key)
-    if rest.endswith(".npz"):
-        return load_npz(rest, None)
+    file, key = member_of(rest)
+    if file.endswith(".npz"):
+        return load_npz(file, key)
     if rest.endswith(".npy"):
         return load_npy(rest)
     if rest.endswith((".csv", ".json")):
@@ -163,6 +162,6 @@ def files_of(texts: Sequence[str]) -> Iterator[InputFile]:
     """The files that operands name."""
     for text in texts:
         rest = split_dtype(text.partition("=")[2] if is_named(text) else text)[1]
-        path, colon, _ = rest.rpartition(".npz:")
-        if colon or rest.endswith((".npz", ".npy", ".csv", ".json")):
-            yield "the array", f"{path}.npz" if colon else rest
+        file, _ = member_of(rest)
+        if file.endswith(ARRAY_FILES):
+            yield "the array", file

@@ -195,7 +195,7 @@ class Calls:
     ) -> list[tuple[MutableMapping[str, Array], str, str]]:
         """The arrays that last in a session: where it is kept, its path, and its name among all definitions at hand."""
         name = call.function.name
-        op = name in {each.head.name for each in self.module.functions}
+        op = name in {each.name for each in self.module.functions}
         return [
             *(
                 (session.parameters, path, f"{name}.{path}" if op else path)
@@ -210,9 +210,6 @@ def texts_of(module: Module) -> dict[str, str]:
     whole = module.source.text
     uses = [line.strip() for line in whole.splitlines() if re.match(r"\s*use[ \t]+[A-Za-z_]", line)]
     texts = {" ".join(line.split()): line for line in uses}
-    parts = [(d.span, d.name) for d in module.definitions]
-    parts += [(each.span, each.head.name) for each in module.functions_and_routines()]
-    in_source = [(span, name) for span, name in parts if span.source.name == module.source.name]
-    return texts | {
-        name: span.text() for span, name in sorted(in_source, key=lambda each: each[0].start)
-    }
+    parts = [each for each in module.named() if each.span.source.name == module.source.name]
+    parts.sort(key=lambda each: each.span.start)
+    return texts | {each.name: each.span.text() for each in parts}

@@ -18,22 +18,16 @@ def is_code(text: str) -> bool:
     return text[:1] in ("E", "e") and digits.isdecimal() and digits.isascii() and len(digits) <= 4
 
 
+def _text() -> str:
+    """``errors.md``, which has a section for each code."""
+    from pathlib import Path
+
+    return (Path(__file__).parent / "errors.md").read_text("utf-8")
+
+
 def pages() -> dict[str, str]:
     """Every page by its code, in order, heading included."""
-    from pathlib import Path
-
-    return _cut((Path(__file__).parent / "errors.md").read_text("utf-8"))
-
-
-def heading_line(code: str) -> int:
-    """The line of ``errors.md``, from 1, on which the page of a code begins."""
-    from pathlib import Path
-
-    text = (Path(__file__).parent / "errors.md").read_text("utf-8")
-    return text[: text.find(f"\n## {code} ") + 1].count("\n") + 1
-
-
-def _cut(text: str) -> dict[str, str]:
+    text = _text()
     heads = list(re.finditer(HEADING, text))
     ends = [head.start() for head in heads[1:]] + [len(text)]
     return {
@@ -42,15 +36,21 @@ def _cut(text: str) -> dict[str, str]:
     }
 
 
+def heading_line(code: str) -> int:
+    """The line of ``errors.md``, from 1, on which the page of a code begins."""
+    text = _text()
+    return text[: text.find(f"\n## {code} ") + 1].count("\n") + 1
+
+
 def _drawn(text: str) -> str:
     """A page without the marks of Markdown: what was fenced is indented, below the name of its file."""
     from textwrap import indent
 
-    return re.sub(FENCED, lambda m: _file(m.group(1)) + indent(m.group(2), "    ").rstrip(), text)
+    def listing(fenced: re.Match[str]) -> str:
+        name, lines = fenced.groups()
+        return f"{name}:\n" * bool(name) + indent(lines, "    ").rstrip()
 
-
-def _file(name: str) -> str:
-    return f"{name}:\n" if name else ""
+    return re.sub(FENCED, listing, text)
 
 
 def titles() -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, Error
+from ilang.core.diagnostic import CommandError, Error, counted
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
+from ilang.icli.files import ARRAY_FILES
 from ilang.icli.lines import LAST, split_words
 from ilang.icli.replies import Reply
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
     from ilang.icli.session import ReplSession
 
-ARRAY_FILES = (".npy", ".npz", ".csv", ".json")
 WHOLE = "/* `i build` and `i explain --emit c` write what is around: checks, the workspace, what this calls */"
 WIDTH = 80
 """Columns of a picture where no terminal has a width."""
@@ -38,15 +38,15 @@ def command(session: ReplSession, line: str) -> Reply:
     Raises: CommandError E0817 if there is no such command.
     """
     word, _, rest = line[1:].partition(" ")
-    return _named(word).run(session, rest.strip())
+    return COMMANDS[_named(word)].run(session, rest.strip())
 
 
-def _named(word: str) -> Colon:
-    """The command that a word, or the beginning of one, names."""
+def _named(word: str) -> str:
+    """The name of the command that a word, or the beginning of one, means."""
     name = ALIASES.get(word, word)
     begun = [name] if name in COMMANDS else [known for known in COMMANDS if known.startswith(word)]
     if word and len(begun) == 1:
-        return COMMANDS[begun[0]]
+        return begun[0]
     listed = f"there are :{', :'.join(begun if word and begun else COMMANDS)}"
     elsewhere = ELSEWHERE.get("!" if word.startswith("!") else word, "")
     hint = elsewhere or did_you_mean(word, (*COMMANDS, *ALIASES), listed, ":{}")
@@ -81,8 +81,7 @@ def _help(session: ReplSession, rest: str) -> Reply:
         name: (f":{name} {each.usage}".rstrip(), each.says) for name, each in COMMANDS.items()
     }
     if rest:
-        chosen = _named(rest.removeprefix(":"))
-        name = next(name for name, each in COMMANDS.items() if each is chosen)
+        name = _named(rest.removeprefix(":"))
         short = [f":{alias}" for alias, full in ALIASES.items() if full == name]
         also = [("also", ", ".join(short))] if short else []
         return Reply((table([usages[name], *also], "    "),))
@@ -164,7 +163,7 @@ def _named_program(session: ReplSession, text: str) -> ProgramAtShapes:
         page_at_hand(session, subject.graph)  # at the shapes of the arrays at hand where they fit
         assert session.last is not None
         return session.last
-    arrays = session.values(subject.written_dtypes(), words)
+    arrays = session.values(subject.graph.written_dtypes(), words)
     return ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
 
 
@@ -238,7 +237,7 @@ def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Expla
     if subject is None or words is None:
         help_line = f":time {text or '+ij~i'} x"
         raise CommandError("E0819", ":time needs a program and its arrays", help=help_line)
-    arrays, component = session.values(subject.written_dtypes(), words), subject.component()
+    arrays, component = session.values(subject.graph.written_dtypes(), words), subject.component()
     page = explain(subject.graph, tuple(array.shape for array in arrays))
     return lambda: component(*arrays, threads="auto"), page
 
@@ -342,9 +341,7 @@ def _save_definitions(session: ReplSession, rest: str) -> Reply:
     text = format_module(Source(rest, "\n".join(session.texts.values()) + "\n"))
     kind = FileKind("a file of definitions that are all at hand", lambda path: _has(session, path))
     write_output(rest, kind, lambda stream: stream.write(text.encode()))
-    return Reply(
-        (f"{_count(len([name for name in session.texts if name.isidentifier()]))} saved to {rest}",)
-    )
+    return Reply((f"{_counted(session.texts)} saved to {rest}",))
 
 
 def _has(session: ReplSession, path: str) -> bool:
@@ -371,19 +368,20 @@ def _load(session: ReplSession, rest: str) -> Reply:
     rest = rest or session.file
     if not rest:
         raise CommandError("E0819", ":load needs a file", help=":load model.i")
-    if rest.endswith((".npy", ".npz", ".csv", ".json")):
+    if rest.endswith(ARRAY_FILES):
         message = f"{rest} has arrays, and :load reads definitions"
         raise CommandError("E0819", message, help=f"bind an array to a name: `x = {rest}`")
     module = read_module(rest)
     session.file = rest
     texts = texts_of(module)
     session.define(texts)
-    names = [name for name in texts if name.isidentifier()]
-    return Reply((f"{_count(len(names))}: {', '.join(names)}",))
+    names = ", ".join(name for name in texts if name.isidentifier())
+    return Reply((f"{_counted(texts)}: {names}",))
 
 
-def _count(number: int) -> str:
-    return "1 definition" if number == 1 else f"{number} definitions"
+def _counted(texts: Iterable[str]) -> str:
+    """The number of definitions among these, of which some keys are lines that name libraries."""
+    return counted(sum(name.isidentifier() for name in texts), "definition")
 
 
 def _drop(session: ReplSession, rest: str) -> Reply:

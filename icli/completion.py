@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, assert_never
 from click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
 from ilang.icli.commands import COMMANDS
+from ilang.icli.files import ARRAY_FILES
 from ilang.icli.group import GROUP
 from ilang.icli.screen import Screen
 
@@ -104,7 +105,7 @@ def values(takes: Takes, typed: str, program: str | None) -> list[CompletionItem
         case "program":
             return _paths(typed, (".i",))
         case "array":
-            return _paths(typed, (".npy", ".npz", ".csv", ".json"))
+            return _paths(typed, ARRAY_FILES)
         case "folder":
             return _paths(typed, ())
         case "program or code":

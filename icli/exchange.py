@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from ilang.codegen.system.outputs import FileKind
 from ilang.core.diagnostic import CommandError, DataError, counted
 from ilang.core.dtype import INTEGER_ENDS, NUMPY_NAMES
 from ilang.core.source import Source, Span
+from ilang.icli.files import standard_input
 from ilang.icli.literal import (
     DECIMAL,
     INTEGER,
@@ -59,12 +59,9 @@ def array_of_input(written: str | None, dtype: str | None) -> Array:
 
 
 def _everything() -> bytearray:
-    if sys.stdin is None:
-        message = "standard input is closed, so `-` reads nothing"
-        raise DataError("E0725", message, help="name a file")
-    data = bytearray()
+    stream, data = standard_input(), bytearray()
     try:
-        while chunk := sys.stdin.buffer.read(CHUNK):
+        while chunk := stream.read(CHUNK):
             data += chunk
             check_memory(len(data), "standard input")
             if b"\0" in chunk and not data.startswith(BINARY):  # no text, perhaps without end

@@ -24,7 +24,7 @@ from ilang.icli.commands import COMMANDS
 from ilang.icli.entries import Entries
 from ilang.icli.files import state_folder
 from ilang.icli.lessons import Lesson
-from ilang.icli.programs import defined
+from ilang.icli.programs import defined, named_results
 from ilang.icli.replies import Reply
 from ilang.icli.session import ReplSession
 from ilang.icli.staged import ComponentAtShapes
@@ -239,10 +239,7 @@ def _results(session: ReplSession, name: str | None, words: Sequence[str]) -> Re
         arrays = session.values(request.dtypes(), request.words)
         shapes = session.calls.seen(request, arrays).shapes
         compiled = request.function.session(shapes, target="numpy")
-        answer = compiled(*arrays)
-        return list(
-            zip(compiled.outputs, answer if isinstance(answer, tuple) else (answer,), strict=True)
-        )
+        return named_results(compiled.outputs, compiled(*arrays))
     from ilang.core.pipeline import infer
     from ilang.core.reference import evaluate
 
@@ -286,12 +283,10 @@ def _agree(given: Results, wanted: Results) -> bool:
 def done() -> frozenset[str]:
     """The lessons that were solved, by their keys; none where nothing can be kept."""
     folder = state_folder()
+    if folder is None:
+        return frozenset()
     try:
-        return (
-            frozenset()
-            if folder is None
-            else frozenset((folder / "lessons").read_text("utf-8").split())
-        )
+        return frozenset((folder / "lessons").read_text("utf-8").split())
     except (OSError, ValueError):
         return frozenset()
 

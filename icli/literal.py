@@ -15,6 +15,7 @@ from ilang.core.dtype import DTYPES
 from ilang.core.ir.scalar import minus
 from ilang.core.record import record
 from ilang.core.source import Source, Span
+from ilang.icli.files import ARRAY_FILES, member_of
 from ilang.icli.filled import filled_shape, is_filled, range_of
 from ilang.icli.shapes import parse_shape
 
@@ -63,8 +64,7 @@ def is_array(text: str) -> bool:
     rest = split_dtype(text)[1]
     return (
         rest.startswith("rand:")
-        or rest.endswith((".npy", ".npz", ".csv", ".json"))
-        or ".npz:" in rest
+        or member_of(rest)[0].endswith(ARRAY_FILES)
         or looks_literal(rest)
         or is_filled(rest)
     )

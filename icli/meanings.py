@@ -74,7 +74,7 @@ class Meanings:
     @cached_property
     def functions(self) -> frozenset[str]:
         """The names of tensor functions and routines."""
-        return frozenset(each.head.name for each in self.module.functions_and_routines())
+        return frozenset(each.name for each in self.module.functions_and_routines())
 
     @cached_property
     def _exported(self) -> frozenset[str]:
@@ -87,11 +87,8 @@ class Meanings:
         outlined = {each.name.text(): each.span for each in document.outline if each.kind != "use"}
         wrong = [each.span.start for each in document.read[1] if each.span is not None]
         uses: dict[str, set[str]] = {}
-        for name, definition in (
-            *((each.name, each) for each in module.definitions),
-            *((each.head.name, each) for each in module.functions_and_routines()),
-        ):
-            span = definition.span
+        for definition in module.named():
+            name, span = definition.name, definition.span
             if span.source is document.source and not any(
                 span.start <= at <= span.end for at in wrong
             ):
@@ -189,9 +186,7 @@ class Meanings:
 
     def _text(self, name: str) -> str:
         """The text of a definition; nothing of one that cannot be read."""
-        texts = {each.name: each.span for each in self.module.definitions}
-        texts |= {each.head.name: each.span for each in self.module.functions_and_routines()}
-        return texts[name].text() if name in texts else ""
+        return next((each.span.text() for each in self.module.named() if each.name == name), "")
 
     def explained_tree(self, tree: Tree) -> str | None:
         """The page of an expression; None where it cannot be explained alone."""

@@ -48,16 +48,6 @@ class Subject:
         wires = wires_of(self.tree, wires_of_all(definitions))
         return Component(WrittenProgram(self.tree, wires, definitions))
 
-    def written_dtypes(self) -> list[str | None]:
-        """The element type that the text writes for each input, or i64 for one that is looked up, or None."""
-        written = {
-            annotation.value: annotation.dtype
-            for annotation in self.graph.annotations
-            if annotation.dtype
-        }
-        looked_up = dict.fromkeys(self.graph.looked_up(), "i64")
-        return [written.get(value) or looked_up.get(value) for value in self.graph.inputs]
-
 
 def _definitions(module: Module | None) -> dict[str, Definition]:
     return {} if module is None else {d.name: d for d in module.definitions}
@@ -209,15 +199,11 @@ def several(names: Sequence[str]) -> CommandError:
     )
 
 
-def graph_shapes(
-    graph: Graph, pairs: Sequence[tuple[str, str]]
-) -> tuple[tuple[int, ...], ...] | None:
-    """The shapes of all inputs of a component that options give; None where they give none.
+def _graph_shapes(graph: Graph, pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of all inputs of a component, which options give.
 
     Raises: CommandError E0810, E0811 (not one for each input).
     """
-    if not pairs:
-        return None
     from ilang.icli.shapes import parse_shape, shapes_by_name, wrong_count
 
     inputs = graph.input_names()
@@ -243,4 +229,4 @@ def all_shapes(
 
     pairs = written_shapes(options)
     check_names(pairs, [name for graph in graphs for name in graph.input_names()])
-    return all_of(graphs, lambda graph: (graph, graph_shapes(graph, pairs)))
+    return all_of(graphs, lambda graph: (graph, _graph_shapes(graph, pairs)))

@@ -220,13 +220,8 @@ def encodable(text: str, stream: IO[str]) -> str:
     except UnicodeEncodeError:
         return "".join(_spelled(c, encoding) for c in text)
     except LookupError:
-        return encodable_ascii(text)
+        return "".join(_spelled(c, "ascii") for c in text)
     return text
-
-
-def encodable_ascii(text: str) -> str:
-    """Text in ASCII: signs of ours spelled out, anything else escaped."""
-    return "".join(_spelled(c, "ascii") for c in text)
 
 
 def _spelled(character: str, encoding: str) -> str:

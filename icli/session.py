@@ -71,12 +71,16 @@ class ReplSession:
         self.arrays: dict[str, Array] = {}
         self.texts: dict[str, str] = {}
         self.calls = Calls(module_of({}))
-        self.module = self.calls.module
         self.shapes: staged.Shapes | None = None
         self.last: staged.ProgramAtShapes | None = None
         self.file = ""
         self.waiting: dict[str, WaitingDefinition] = {}
         self._before: list[tuple[dict[str, Array], dict[str, str]]] = []
+
+    @property
+    def module(self) -> Module:
+        """The definitions at hand."""
+        return self.calls.module
 
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""
@@ -257,7 +261,7 @@ class ReplSession:
     def _have(self, texts: dict[str, str], calls: Calls | None = None) -> None:
         """Other definitions are at hand; ``calls`` are of these."""
         self.calls = calls or Calls(module_of(texts), self.calls)
-        self.module, self.texts = self.calls.module, texts
+        self.texts = texts
 
     def forget(self, name: str) -> bool:
         """Drop an array or a definition; False if there is none of that name."""
@@ -327,7 +331,7 @@ class ReplSession:
 
     def apply(self, subject: Subject, words: Sequence[str]) -> list[tuple[str, Array]]:
         """Run a component on arrays; its outputs by name."""
-        arrays = self.values(subject.written_dtypes(), words)
+        arrays = self.values(subject.graph.written_dtypes(), words)
         answer = subject.component()(*arrays, threads="auto")
         self.last = staged.ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
         return named_results(subject.graph.output_names(subject.graph.outputs), answer)

@@ -81,7 +81,6 @@ class ComponentAtShapes:
         from ilang.codegen.device.registers import registers_of
         from ilang.core.explain.occupancy import occupancy_rows
         from ilang.core.pipeline import lower
-        from ilang.core.record import replace
 
         program = lower(self.shaped(), MACHINES["cuda"])
         rows = occupancy_rows(program, registers_of(program))

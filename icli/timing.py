@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ilang.core.diagnostic import counted
 from ilang.core.dtype import BYTES
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def timing_text(seconds: float, calls: int, cost: Cost | None, dtype: str) -> st
     parts = [duration(seconds)]
     if cost is not None and isinstance(cost.flops, int) and isinstance(cost.bytes, int):
         parts += _share(seconds, cost.flops, cost.bytes, dtype)
-    return f"{', '.join(parts)}   (best of {calls} call{'' if calls == 1 else 's'})"
+    return f"{', '.join(parts)}   (best of {counted(calls, 'call')})"
 
 
 def _share(seconds: float, flops: int, size: int, dtype: str) -> list[str]:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,16 +38,6 @@ class Epoch:
     held_back: float | None
     seconds: float
     examples: int
-
-
-class Report(Protocol):
-    """The receiver of progress."""
-
-    def step(self, done: int, loss: float | None) -> None:
-        """One more step is done."""
-
-    def epoch(self, epoch: Epoch) -> None:
-        """An epoch is over."""
 
 
 @entity
@@ -83,8 +73,8 @@ def loss_of(answer: Any) -> float | None:
 class Training:
     """One job under way. ``losses`` and ``held_back`` have what was seen, by step."""
 
-    def __init__(self, job: Job, report: Report, done: int = 0) -> None:
-        """After so many steps that were done before."""
+    def __init__(self, job: Job, report: EpochLines | None, done: int = 0) -> None:
+        """After so many steps that were done before; ``report`` is told of each step and each epoch."""
         self.job = job
         self.report = report
         self.done = done
@@ -121,7 +111,8 @@ class Training:
                 losses.append(loss)
                 self.losses.append((self.done, loss))
                 self._log({"step": self.done, "epoch": number + 1, "loss": loss})
-            self.report.step(self.done, loss)
+            if self.report is not None:
+                self.report.step(self.done, loss)
             if self._stop:
                 self.save()
                 self._writer.flush()
@@ -136,7 +127,8 @@ class Training:
         seconds = time.perf_counter() - began
         entry = {"epoch": number + 1, "loss": mean, "held_back": held_back, "seconds": seconds}
         self._log({key: value for key, value in entry.items() if value is not None})
-        self.report.epoch(Epoch(number + 1, mean, held_back, seconds, examples))
+        if self.report is not None:
+            self.report.epoch(Epoch(number + 1, mean, held_back, seconds, examples))
 
     def _step(self, batch: Mapping[str, Any], epoch: int) -> float | None:
         session = self.job.session
@@ -213,16 +205,6 @@ def epoch_text(epoch: Epoch, epochs: int) -> str:
     if epoch.held_back is not None:
         parts.append(f"validation {epoch.held_back:.6g}")
     return "   ".join(parts)
-
-
-class Nothing:
-    """Says nothing: of several ranks one speaks."""
-
-    def step(self, done: int, loss: float | None) -> None:
-        """Nothing is said of steps."""
-
-    def epoch(self, epoch: Epoch) -> None:
-        """Nothing is said of epochs."""
 
 
 class CheckpointWriter:

@@ -261,7 +261,7 @@ class KernelProgram(WrittenProgram):
         if error.code != "E0505" or any(full[: len(shape)] != shape for shape in keyed):
             return error
         help_line = f'these shapes line up in the order {other}: elementwise("{other}", ...)'
-        return ShapeError(error.code, error.message, error.span, help_line, error.labels)
+        return error.with_help(help_line)
 
     def shaped(
         self, shapes: Sequence[tuple[int, ...]] = (), dtypes: Sequence[object] | None = None

@@ -29,9 +29,7 @@ class End(NamedTuple):
 def ends_of(program: ComponentProgram) -> tuple[tuple[End, ...], tuple[End, ...]]:
     """The inputs and the outputs of a program."""
     graph = program.graph()
-    written = {each.value: each.dtype for each in graph.annotations}
-    written |= dict.fromkeys((v for v in graph.looked_up() if not written.get(v)), "i64")
-    types = [written.get(value) for value in graph.inputs]
+    types = graph.written_dtypes()
     shaped = _shaped_alone(program, None)
     if shaped is None:
         inputs = zip(program.graph().input_names(), types, strict=True)

@@ -91,8 +91,7 @@ class Library(dict[str, Component]):
     @ends_at_caller
     def __missing__(self, name: str) -> Any:
         """A tensor function or a routine of this name. Raises: ModuleError E0401 (there is no definition)."""
-        names = [each.head.name for each in self._module.functions]
-        names += [each.head.name for each in self._module.routines]
+        names = [each.name for each in self._module.functions_and_routines()]
         if name in names:
             from ilang.codegen.session.function import Function
 

@@ -240,7 +240,7 @@ class Function:
         results = [each.number for each in built.results if each.role == "return"]
         changed = {each.number for each in built.results if each.role in ("parameter", "state")}
         definitions = self.model.module.functions_and_routines()
-        written = next(each for each in definitions if each.head.name == self.name)
+        written = next(each for each in definitions if each.name == self.name)
         return so_far(built.graph, inputs, results, changed, written, shapes)
 
     def check_so_far(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> None:

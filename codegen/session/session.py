@@ -134,7 +134,7 @@ class Session:
             if waits is not None and name in KNOWN_LATER:
                 example = dict.fromkeys(self._names, "8|3")
                 hint = f"call it once, or give shapes: m.session({self._options.name!r}, {example})"
-                raise ShapeError(waits.code, waits.message, waits.span, hint, waits.labels)
+                raise waits.with_help(hint)
             raise AttributeError(f"a session has no {name}")
 
     def _open(self, options: Options) -> None:

@@ -336,6 +336,11 @@ class Function:
     body: Body | CustomOperation
     span: Span
 
+    @property
+    def name(self) -> str:
+        """The name that its head gives it."""
+        return self.head.name
+
 
 # -- statements ------------------------------------------------------------------------------------------------------
 
@@ -447,6 +452,11 @@ class Routine:
     head: Head
     statements: tuple[Statement, ...]
     span: Span
+
+    @property
+    def name(self) -> str:
+        """The name that its head gives it."""
+        return self.head.name
 
 
 def nodes_within(node: object) -> Iterator[object]:

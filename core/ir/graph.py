@@ -367,6 +367,12 @@ class Graph:
         others = {value: name for value, name in names.items() if value not in outputs}
         return results, {value: unique.fresh(name) for value, name in others.items()}
 
+    def written_dtypes(self) -> list[str | None]:
+        """The element type that the text writes for each input, or i64 for one that is looked up, or None."""
+        written = {each.value: each.dtype for each in self.annotations if each.dtype}
+        looked_up = dict.fromkeys(self.looked_up(), "i64")
+        return [written.get(value) or looked_up.get(value) for value in self.inputs]
+
     def looked_up(self) -> frozenset[int]:
         """The values that are looked up as indices: inputs among them are integers where nothing else is said.
 

@@ -498,6 +498,10 @@ class Module:
         """The definitions that begin with `op` or `cd`."""
         return (*self.functions, *self.routines)
 
+    def named(self) -> tuple[Definition | Function | Routine, ...]:
+        """Every definition."""
+        return (*self.definitions, *self.functions, *self.routines)
+
 
 def children(tree: Tree) -> tuple[Tree, ...]:
     """The direct subtrees of a tree, left to right; of an application the arguments first, as they are computed."""

@@ -31,7 +31,7 @@ def advised(error: Error, reader: Reader, start: int, parse: Callable[[Source], 
     help_line = _of_part(reader, start, error.span.start, unknown, parse)
     if help_line is None:
         return error
-    return type(error)(error.code, error.message, error.span, help_line, error.labels)
+    return error.with_help(help_line)
 
 
 def _of_part(

@@ -44,12 +44,7 @@ def run(request: Request, screen: Screen) -> int:
     argument = request.operands[0]
     if request.has("--html"):
         return _write_page(argument, request, screen)
-    if is_code(argument) and not is_file(argument):
-        text, data = answer(argument)
-        screen.write_json(data) if screen.json else screen.write(text)
-        return 0
-    named = not (request.has("--shape") or request.has("--emit"))
-    program = open_program(argument) if request.plain else _program(argument, named)
+    program = _program(argument, request)
     if isinstance(program, tuple):
         text, data = program
         screen.write_json(data) if screen.json else screen.write(text)
@@ -106,11 +101,18 @@ def _write_page(argument: str, request: Request, screen: Screen) -> int:
     return 0
 
 
-def _program(argument: str, named: bool) -> Tree | Module | Page:
-    """The program that an operand means; or the page on a sign, or on a word that is ``named`` alone, or no program.
+def _program(argument: str, request: Request) -> Tree | Module | Page:
+    """The program that an operand means; or the page on a code, on a sign, or on a word.
+
+    A word that names a program, too, means that where shapes or a stage of it are asked for.
 
     Raises: Error (it is neither).
     """
+    if is_code(argument) and not is_file(argument):
+        return answer(argument)
+    if request.plain:
+        return open_program(argument)
+    named = not (request.has("--shape") or request.has("--emit"))
     is_word = argument.isidentifier() and not is_file(argument)
     is_other = argument == "-" or (is_file(argument) and argument != ".")
     page = None if is_other else sign_page(argument)

@@ -70,7 +70,7 @@ def _program(text: str, operands: Sequence[str]) -> Tree | Module:
         if lines is None:
             raise
         help_line = f"in `i repl`, where arrays have names: {lines}"
-        raise type(error)(error.code, error.message, error.span, help_line, error.labels) from None
+        raise error.with_help(help_line) from None
 
 
 def _refuse_twice(text: str, operands: Sequence[str]) -> None:
@@ -84,12 +84,10 @@ def _refuse_names(program: Tree | Module, operands: Sequence[str]) -> None:
     """Refuse a definition of the program where its first array belongs. Raises: CommandError E0818."""
     from ilang.core.ir.syntax import Module
 
-    if isinstance(program, Module) and operands:
-        names = {each.name for each in program.definitions}
-        names |= {each.head.name for each in program.functions_and_routines()}
-        if operands[0] in names:
-            message = f"{operands[0]} is a definition, and an array belongs here"
-            raise CommandError("E0818", message, help=f"--def {operands[0]} runs it")
+    names = [each.name for each in program.named()] if isinstance(program, Module) else []
+    if operands and operands[0] in names:
+        message = f"{operands[0]} is a definition, and an array belongs here"
+        raise CommandError("E0818", message, help=f"--def {operands[0]} runs it")
 
 
 def _component(
@@ -101,7 +99,7 @@ def _component(
     graph, threads = subject.graph, threads_of(request)
     form_of(request, len(graph.outputs))
     inputs = graph.input_names()
-    arrays = arrays_of(subject.written_dtypes(), in_order(inputs, operands))
+    arrays = arrays_of(subject.graph.written_dtypes(), in_order(inputs, operands))
     answer = subject.component()(*arrays, target=target, threads=threads)
     return named_results(graph.output_names(graph.outputs), answer)
 

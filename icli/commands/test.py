@@ -145,7 +145,7 @@ def _runner(module: Module, name: str | None, target: str) -> Callable[[Example]
     inputs = graph.input_names()
 
     def apply(example: Example) -> Results:
-        arrays = example.arrays(inputs, subject.written_dtypes())
+        arrays = example.arrays(inputs, subject.graph.written_dtypes())
         return named_results(graph.output_names(graph.outputs), component(*arrays, target=target))
 
     return apply

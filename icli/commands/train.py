@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ilang.codegen.session.session import Session
     from ilang.codegen.session.step import Processes
     from ilang.codegen.system.npy import Array
-    from ilang.icli.training import Job, Report, Training
+    from ilang.icli.training import EpochLines, Job, Training
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -190,11 +190,12 @@ def _log(settings: _Settings) -> IO[str]:
         raise DataError("E0731", message, help=help_line) from None
 
 
-def _report(screen: Screen, job: Job, done: int, stack: ExitStack) -> Report:
-    from ilang.icli.training import EpochLines, Nothing
+def _report(screen: Screen, job: Job, done: int, stack: ExitStack) -> EpochLines | None:
+    """Where progress is shown: a bar, or a line for each epoch; of several ranks one speaks."""
+    from ilang.icli.training import EpochLines
 
     if not job.speaks:
-        return Nothing()
+        return None
     if not is_terminal(sys.stderr) or not screen.colored(sys.stderr):
         return EpochLines(screen, job.epochs)
     from ilang.icli.bar import Bar
@@ -266,13 +267,13 @@ def _head(module: Module, name: str | None) -> Head:
     if name is not None:
         if name not in heads:
             raise unknown_definition(file_name, name, list(heads))
-        if name not in {each.head.name for each in module.routines}:
+        if name not in {each.name for each in module.routines}:
             message = f"{name} is a tensor function, and i train runs a routine"
             help_line = "write one that computes gradients of its loss: `cd step(x, y) { ... }`"
             raise CommandError("E0818", message, help=help_line)
         return heads[name]
     used = used_in(module)
-    names = [each.head.name for each in module.routines if each.head.name not in used]
+    names = [each.name for each in module.routines if each.name not in used]
     if len(names) == 1:
         return heads[names[0]]
     message = f"{file_name} has {len(names) or 'no'} routines that no other one calls"
@@ -327,19 +328,19 @@ def _data(text: str | None, head: Head) -> dict[str, Array]:
 def _array(place: str) -> Array:
     """An array in a file: ``a.npy``, ``a.npz:name``."""
     from ilang.codegen.system.npy import load_npy, load_npz
+    from ilang.icli.files import member_of
 
-    file, colon, key = place.rpartition(":")
-    if colon and file.endswith(".npz"):
-        return load_npz(file, key)
-    return load_npz(place, None) if place.endswith(".npz") else load_npy(place)
+    file, key = member_of(place)
+    return load_npz(file, key) if file.endswith(".npz") else load_npy(file)
 
 
 def _files(text: str | None) -> Iterator[str]:
     """The files that ``--data`` names."""
+    from ilang.icli.files import member_of
+
     for part in text.split(",") if text else ():
         place = part.partition("=")[2] if "=" in part else part
-        file, colon, _ = place.rpartition(".npz:")
-        yield f"{file}.npz" if colon else place
+        yield member_of(place)[0]
 
 
 class _Sessions:

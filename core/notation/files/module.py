@@ -410,7 +410,7 @@ def _refuse_cycles(
     """Refuse definitions that need themselves, with the whole circle named."""
     uses: dict[str, tuple[syntax.Name, ...]] = {}
     for each in definitions:
-        uses[each.name if isinstance(each, syntax.Definition) else each.head.name] = uses_of(each)
+        uses[each.name] = uses_of(each)
     done: set[str] = set()
     for root in uses:
         path: dict[str, None] = {}
@@ -485,9 +485,9 @@ def only_export(module: syntax.Module) -> syntax.Definition:
 
 def no_component(module: syntax.Module, name: str | None = None) -> ModuleError:
     """The error for a file without a component of its own, or for a name that is none, where one is wanted."""
-    heads = {each.head.name: each.head for each in module.functions_and_routines()}
+    heads = {each.name: each.head for each in module.functions_and_routines()}
     if name is not None:
-        is_function = any(name == each.head.name for each in module.functions)
+        is_function = any(name == each.name for each in module.functions)
         kind = "tensor function" if is_function else "routine"
         message = f"`{name}` is a {kind}, and a component is wanted here"
         return ModuleError("E0441", message, heads[name].span, SESSION_HELP)

@@ -43,8 +43,7 @@ def with_order(error: ShapeError, graph: Graph, shapes: Sequence[Shape] | None) 
         if hint is None and shapes is not None and node.operands == graph.inputs:
             hint = _order_of_arrays(node.form, shapes, [graph.input_name(n) for n in graph.inputs])
         if hint is not None and hint not in error.help:
-            words = f"{error.help}; {hint}" if error.help else hint
-            return type(error)(error.code, error.message, error.span, words, error.labels)
+            return error.with_help(f"{error.help}; {hint}" if error.help else hint)
     return error
 
 

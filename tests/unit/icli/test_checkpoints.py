@@ -11,7 +11,7 @@ import pytest
 from ilang.codegen.session.checkpoint import Checkpoint, read
 from ilang.core.diagnostic import DataError
 from ilang.icli import training
-from ilang.icli.training import CheckpointWriter, Job, Nothing, Training
+from ilang.icli.training import CheckpointWriter, Job, Training
 
 
 def checkpoint(number: int) -> Checkpoint:
@@ -81,6 +81,6 @@ def test_save_every(every: int, saved: str, tmp_path: Path) -> None:
     fake: Any = OneStep()
     place = str(tmp_path / "c.safetensors")
     job = Job(fake, fake, 7, place, None, None, debug=False, every=every)
-    Training(job, Nothing()).run()
+    Training(job, None).run()
     assert "".join(fake.saved) == saved
     assert read(place).notes["steps"] == "7"
