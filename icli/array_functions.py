@@ -77,7 +77,7 @@ def axes_of(array: Array) -> str:
     return LETTERS[: len(array.shape)] or "."
 
 
-def _place(array: Array, axis: int) -> int:
+def place_of(array: Array, axis: int) -> int:
     """An axis counted from the first one. Raises: NoSpellingError (the array has none such)."""
     rank = len(array.shape)
     if not -rank <= axis < rank:
@@ -87,7 +87,7 @@ def _place(array: Array, axis: int) -> int:
 
 def along(name: str, array: Array, axis: int | None) -> Step:
     """An operation along one axis, by default the last one, or the place of an extreme along it."""
-    axes, at = axes_of(array), _place(array, -1 if axis is None else axis)
+    axes, at = axes_of(array), place_of(array, -1 if axis is None else axis)
     if name in PLACES:
         kept = axes[:at] + axes[at + 1 :] or "."
         return f"{PLACES[name]}{axes}~{kept}", array.shape[:at] + array.shape[at + 1 :]
@@ -97,7 +97,7 @@ def along(name: str, array: Array, axis: int | None) -> Step:
 
 def looked_up(array: Array, places: Array, axis: int) -> Step:
     """The elements at places along an axis; the places are integers."""
-    axes, at, new = axes_of(array), _place(array, axis), "uvw"[: len(places.shape)]
+    axes, at, new = axes_of(array), place_of(array, axis), "uvw"[: len(places.shape)]
     if len(new) < len(places.shape):
         raise NoSpellingError
     out = axes[:at] + new + axes[at + 1 :] or "."
@@ -106,7 +106,7 @@ def looked_up(array: Array, places: Array, axis: int) -> Step:
 
 def permuted(array: Array, order: Sequence[int]) -> Step:
     """The axes in another order."""
-    axes, places = axes_of(array), [_place(array, axis) for axis in order]
+    axes, places = axes_of(array), [place_of(array, axis) for axis in order]
     if sorted(places) != [*range(len(axes))]:
         raise NoSpellingError
     return f"{axes}~{''.join(axes[n] for n in places)}", tuple(array.shape[n] for n in places)
@@ -116,7 +116,7 @@ def exchanged(array: Array, order: Sequence[int]) -> Step:
     """The axes with two exchanged, or all of them in another order."""
     if len(order) != 2:
         return permuted(array, order)
-    one, other = (_place(array, axis) for axis in order)
+    one, other = (place_of(array, axis) for axis in order)
     places = [*range(len(array.shape))]
     places[one], places[other] = other, one
     return permuted(array, places)
@@ -157,7 +157,7 @@ def combined(name: str, operands: Sequence[Array], axis: int | None) -> Step:
         return POINTWISE[name].replace("P", axes_of(operands[0])), operands[0].shape
     if len(operands) == 1 and name in ALONG and operands[0].shape:
         axes = axes_of(operands[0])
-        at = None if axis is None else _place(operands[0], axis)
+        at = None if axis is None else place_of(operands[0], axis)
         kept = "" if at is None else axes[:at] + axes[at + 1 :]
         return REDUCTIONS[name].replace("P", axes).replace("R", kept or "."), None
     if len(operands) == 1 and name in TYPES:
@@ -170,7 +170,7 @@ def combined(name: str, operands: Sequence[Array], axis: int | None) -> Step:
 
 def _joined(one: Array, other: Array, axis: int) -> Step:
     """Two arrays, one behind the other along an axis."""
-    at = _place(one, axis)
+    at = place_of(one, axis)
     if one.shape[:at] + one.shape[at + 1 :] != other.shape[:at] + other.shape[at + 1 :]:
         message = (
             f"{one.named()} and {other.named()} are joined along axis {at}, and another one differs"

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.codegen.session.given_shapes import batch_remark, rows_of_extents, text_of_rows
+from ilang.codegen.session.given_shapes import batch_remark, shape_of_extents
 from ilang.core.diagnostic import Note, counted
 from ilang.core.ir.syntax import Module
 from ilang.core.record import record
@@ -185,8 +185,7 @@ class Calls:
     def _shapes(self, function: Function, arrays: Sequence[Array]) -> dict[str, str]:
         """The shapes of inputs as they are written: those that were given, else those of arrays."""
         return {
-            each.name: self.rows.get(each.name)
-            or text_of_rows(rows_of_extents(array.shape, each.shape))
+            each.name: self.rows.get(each.name) or shape_of_extents(array.shape, each.shape)
             for each, array in zip(head_of(function).tensors, arrays, strict=False)
         }
 

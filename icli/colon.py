@@ -108,6 +108,8 @@ def _names(session: ReplSession, _rest: str) -> Reply:
 
 def _shape(session: ReplSession, rest: str) -> Reply:
     """Shapes by order, of components, or by name, of the inputs of an `op` or `cd`."""
+    from ilang.icli.definitions import checked_rows
+
     rows = session.calls.rows
     if rest == "off":
         session.shapes = None
@@ -115,7 +117,7 @@ def _shape(session: ReplSession, rest: str) -> Reply:
     elif rest:
         pairs = written_shapes(rest.split())
         if pairs[0][0]:
-            rows.update({name: _rows(name, shape) for name, shape in pairs})
+            rows.update({name: checked_rows(name, shape) for name, shape in pairs})
         else:
             session.shapes = tuple(parse_shape(shape) for _, shape in pairs)
     listed = [f"{name}={text}" for name, text in rows.items()]
@@ -123,17 +125,6 @@ def _shape(session: ReplSession, rest: str) -> Reply:
     if not listed:
         return Reply(("shapes are those of the arrays at hand, else open",))
     return Reply((f"shapes are {'   '.join(listed)}",))
-
-
-def _rows(name: str, shape: str) -> str:
-    """The shape of an input by name: ``32|1`` of a tensor function, ``32x64`` of it or of a component.
-
-    Raises: CommandError E0810.
-    """
-    from ilang.icli.definitions import rows_given, sizes_apart
-
-    rows_given(name, shape)
-    return sizes_apart(shape)
 
 
 def _last(session: ReplSession, rest: str) -> ProgramAtShapes:

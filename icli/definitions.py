@@ -102,14 +102,17 @@ def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, 
     from ilang.icli.shapes import named_shapes
 
     inputs = {each.name: [t.name for t in head_of(each).tensors] for each in functions}
-    shapes = named_shapes(texts, inputs)
-    for name, shape in shapes.items():
-        rows_given(name, shape)
-    return {name: sizes_apart(shape) for name, shape in shapes.items()}
+    return {name: checked_rows(name, text) for name, text in named_shapes(texts, inputs).items()}
 
 
-def sizes_apart(shape: str) -> str:
-    """A shape as rows have it, with commas between sizes: ``64|28x28`` as ``64|28,28``; a scalar has none."""
+def checked_rows(name: str, shape: str) -> str:
+    """The shape of an input as rows have it: ``64|28,28`` for ``64|28x28``. Raises: CommandError E0810 (it is none)."""
+    rows_given(name, shape)
+    return _sizes_apart(shape)
+
+
+def _sizes_apart(shape: str) -> str:
+    """A shape with commas between sizes; a scalar has none."""
     return "" if shape == "." else re.sub(r"(?<=\d)x(?=\d)", ",", shape)
 
 
@@ -122,7 +125,7 @@ def rows_given(name: str, shape: str, words: bool = False) -> Rows:
     from ilang.codegen.session.model import rows_of
 
     try:
-        return rows_of(name, sizes_apart(shape), words)
+        return rows_of(name, _sizes_apart(shape), words)
     except DataError as error:
         raise CommandError("E0810", error.message, help=error.help) from None
 

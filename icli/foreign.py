@@ -27,6 +27,7 @@ from ilang.icli.array_functions import (
     combined,
     looked_up,
     multiplied,
+    place_of,
     unaligned,
     without_product,
 )
@@ -286,25 +287,25 @@ class _NamedSteps:
         return self.step(f"{axes}~{axes[::-1]}", array.shape[::-1], array)
 
     def reduced(self, name: str, array: Array, axis: int | None) -> Array:
-        """All elements, or those along one axis, in one."""
+        """All elements, or those along one axis, in one: their sum, their mean, how far they are apart."""
         axes, rank = axes_of(array), len(array.shape)
-        if not rank or (axis is not None and not -rank <= axis < rank):
+        dropped = [*range(rank)] if axis is None else [place_of(array, axis)]
+        if not dropped:
             raise NoSpellingError
-        dropped = range(rank) if axis is None else (axis % rank,)
-        kept = "".join(axes[n] for n in range(rank) if n not in dropped) or "."
-        shape = tuple(array.shape[n] for n in range(rank) if n not in dropped)
+        left = [n for n in range(rank) if n not in dropped]
+        kept = "".join(axes[n] for n in left) or "."
         if name in ("var", "std"):
             mean = self.reduced("mean", array, axis)
             apart = self.step(f"{axes}-{kept}~{axes}", array.shape, array, mean)
             square = self.step(f"{axes}*{axes}~{axes}", array.shape, apart, apart)
-            spread = self.reduced("mean", square, axis)
+            variance = self.reduced("mean", square, axis)
             root = f"(I | 0.5) >> {kept}^.~{kept}"
-            return self.step(root, shape, spread) if name == "std" else spread
+            return self.step(root, variance.shape, variance) if name == "std" else variance
         program = f"{REDUCTIONS[name]}{axes}~{kept}"
         if name == "mean":
             count = math.prod(array.shape[n] for n in dropped)
             program = f"({program} | {count}) >> {kept}/.~{kept}"
-        return self.step(program, shape, array)
+        return self.step(program, tuple(array.shape[n] for n in left), array)
 
     def indexed(self, array: Array, index: ast.expr) -> Array:
         """Numbers and ranges in the place of axes: one expression for each."""
@@ -326,7 +327,7 @@ class _NamedSteps:
             raise NoSpellingError
         expressions, shape, axis = [], list(array.shape), 0
         for part in parts:
-            if isinstance(part, ast.Slice) and not (part.lower or part.upper or part.step):
+            if _is_whole(part):
                 axis += 1
                 continue
             letters = axes_of(Array("", tuple(shape)))
@@ -457,6 +458,7 @@ def _range(part: ast.Slice, extent: int) -> tuple[int, int, int]:
 
 
 def _is_whole(part: ast.expr) -> bool:
+    """Whether a part of an index is ``:``, all of an axis."""
     return isinstance(part, ast.Slice) and not (part.lower or part.upper or part.step)
 
 
@@ -491,24 +493,15 @@ def _numbers(nodes: Sequence[ast.expr]) -> list[int]:
 
 
 def _integer(node: ast.expr) -> int | None:
-    """The whole number that a node is, with a sign or without."""
-    try:
-        number = _signed(node)
-    except NoSpellingError:
-        return None
-    return number if isinstance(number, int) else None
-
-
-def _signed(node: ast.expr) -> int | float:
-    """The number that a node is, with a sign or without. Raises: NoSpellingError."""
+    """The whole number that a node is, with a sign or without; None for another one."""
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         sign, node = -1, node.operand
     match node:
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+        case ast.Constant(value=int() as number) if not isinstance(number, bool):
             return sign * number
         case _:
-            raise NoSpellingError
+            return None
 
 
 def _called(node: ast.Call, arrays: Mapping[str, Shape]) -> tuple[str, list[ast.expr]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -78,9 +78,8 @@ def _command(name: str, command: click.Command, context: click.Context) -> Itera
             yield from (".PP", _escaped(paragraph))
 
 
-def _list(rows: object) -> Iterator[str]:
+def _list(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Rows of a term and what it is."""
-    assert isinstance(rows, list | tuple)
     for term, says in rows:
         yield from (".TP", _bold(term), _escaped(says))
 

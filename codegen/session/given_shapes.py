@@ -60,7 +60,8 @@ def batch_remark(name: str, extents: Sequence[int], note: ShapeNote | None) -> s
     return f"{name}  {'×'.join(map(str, extents))}, axis 0 is the batch"
 
 
-def text_of_rows(rows: Rows) -> str:
-    """Rows as a shape is written: ``5|2->3``."""
+def shape_of_extents(extents: Sequence[int], note: ShapeNote | None) -> str:
+    """The rows that an array of these extents has, as a shape is written: ``5|2->3``."""
+    rows = rows_of_extents(extents, note)
     batch, inner, output = (",".join(str(size) for size, _ in row or ()) for row in rows)
     return f"{batch}|{inner}->{output}"

@@ -153,9 +153,10 @@ def _solution(solved: FusedOperation, shaped: Shaped) -> Iterator[str]:
     )
     for axis in axes:
         size = number.get(axis)
-        if axis in solved.sizes or size is None:
-            if axis in solved.sizes:
-                yield f"{axis} = {solved.sizes[axis]}"
+        if axis in solved.sizes:
+            yield f"{axis} = {solved.sizes[axis]}"
+        elif size is None:
+            continue
         elif shaped.sizes[size].fixed is not None:
             yield f"{axis} = {shaped.sizes[size].fixed}"
         elif size in rules:
@@ -174,14 +175,12 @@ def _index_expression(form: einx.Form, solved: FusedOperation) -> str | None:
     patterns = []
     for expression in solved.expressions:
         items = list(einx.unbracketed(expression.items))
-        if not all(isinstance(item, einx.Axis) for item in items):
+        names = [item.name for item in items if isinstance(item, einx.Axis)]
+        if len(names) < len(items):
             return None
-        for item in items:
-            assert isinstance(item, einx.Axis)
-            letters.setdefault(item.name, LETTERS[len(letters) % len(LETTERS)])
-        patterns.append(
-            "".join(letters[item.name] for item in items if isinstance(item, einx.Axis)) or "."
-        )
+        for name in names:
+            letters.setdefault(name, LETTERS[len(letters) % len(LETTERS)])
+        patterns.append("".join(letters[name] for name in names) or ".")
     if len(letters) > len(LETTERS):
         return None
     *given, output = patterns
@@ -194,7 +193,6 @@ def _index_expression(form: einx.Form, solved: FusedOperation) -> str | None:
         return f"{given[0]}{BETWEEN[op.meaning]}{given[1]}~{output}"
     if op.kind == "dot" and len(given) == 2 and kept:
         both = "".join(dict.fromkeys(given[0].strip(".") + given[1].strip(".")))
-        return (
-            f"{given[0]}*{given[1]}~{both} >> +{both}~{output}" if len(both) > len(output) else None
-        )
+        if len(output) < len(both):
+            return f"{given[0]}*{given[1]}~{both} >> +{both}~{output}"
     return None

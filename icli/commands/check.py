@@ -16,14 +16,13 @@ from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Opt
 from ilang.icli.definitions import (
     all_functions,
     checked_line,
+    checked_rows,
     config_of,
     functions_of,
     given_to,
     head_of,
     heads_of,
-    rows_given,
     settings_of,
-    sizes_apart,
     used_in,
 )
 from ilang.icli.folders import one_or_files
@@ -163,9 +162,7 @@ def _functions(program: Tree | Module, request: Request, shapes: Shapes) -> list
     config = config_of(request.all("--config"), list(heads.values()))
     functions = all_functions(program, list(heads))
     tensors = {each.name for name in outermost for each in heads[name].tensors}
-    known = {name: sizes_apart(text) for name, text in shapes.items() if name in tensors}
-    for name, text in known.items():
-        rows_given(name, text)
+    known = {name: checked_rows(name, text) for name, text in shapes.items() if name in tensors}
     counts = least_expressions(program.functions, program.routines)
 
     def work(function: Function) -> Checked:

@@ -368,13 +368,13 @@ class _Sessions:
 
     def of(self, data: Mapping[str, Array], held_back: bool = False) -> Session:
         """A session for batches of arrays; a configuration value ``training`` is 0 for data that is held back."""
-        from ilang.codegen.session.given_shapes import rows_of_extents, text_of_rows
+        from ilang.codegen.session.given_shapes import shape_of_extents
         from ilang.codegen.session.model import options_of
         from ilang.codegen.session.session import Session
 
         settings, rows = self.settings, self.settings.batch // self.share[1]
         shapes = {
-            each.name: text_of_rows(rows_of_extents((rows, *data[each.name].shape[1:]), each.shape))
+            each.name: shape_of_extents((rows, *data[each.name].shape[1:]), each.shape)
             for each in self.head.tensors
         }
         given = {
