@@ -40,39 +40,52 @@ def run(request: Request, screen: Screen) -> int:
 
     module = read_module(path)
     heads, machine = heads_of(module), _machine(request)
-    names = list(dict.fromkeys(request.all("--def")))
-    if not names:
-        from ilang.core.notation.files.module import exports
-
-        used = used_in(module)
-        outermost = [name for name in heads if name not in used]
-        names = [each.name for each in exports(module)] + outermost if outermost else []
+    names = list(dict.fromkeys(request.all("--def"))) or _outermost(module, heads)
     chosen = [heads[name] for name in names if name in heads]
-    if chosen:
-        components = [name for name in names if name not in heads]
-        return _with_sessions(request, screen, module, chosen, components)
-    for option in ("--config", "--load"):
+    for option in ("--config", "--load") if not chosen else ():
         if request.has(option):
             message = f"{option} is for tensor functions and routines, and none is built"
             raise CommandError("E0827", message, help="name one: --def step")
-    graphs = [subject.graph for subject in subjects(module, request.all("--def"))]
-    inputs = {graph.name: graph.input_names() for graph in graphs}
-    shapes = fixed_shapes(named_shapes(request.all("--shape"), inputs), graphs)
+    components = [name for name in names if name not in heads]
+    asked = subjects(module, components) if components or not chosen else []
+    graphs = [subject.graph for subject in asked]
 
     from pathlib import Path
 
     from ilang.codegen.project.exported_names import prefix_of, renamed
     from ilang.codegen.project.render import exported_component
 
-    stem = Path(path).stem
-    prefix = prefix_of(request.one("--prefix"), stem)
-    graphs = list({graph.name: graph for graph in graphs}.values())
-    functions = all_of(graphs, lambda graph: exported_component(graph, shapes, machine, prefix))
-    written = _write(request, functions, module, prefix)
-    _tell(screen, graphs, shapes, tuple(renamed(functions)), written, module.source.name)
+    prefix = prefix_of(request.one("--prefix"), Path(path).stem)
+    inputs = {
+        head.name: [name for each in head.tensors for name in _names(head, each.name)]
+        for head in chosen
+    }
+    with_rows = {name for names in inputs.values() for name in names}
+    inputs |= {graph.name: graph.input_names() for graph in graphs}
+    given = named_shapes(request.all("--shape"), inputs)
+    shapes = {name: parse_shape(text) for name, text in given.items() if name not in with_rows}
+    rows = {n: rows_given(n, text, words=True) for n, text in given.items() if n in with_rows}
+    functions, sessions = _sessions(request, module, chosen, rows, machine, prefix)
+    renames = [*renamed(functions), *(pair for each in sessions for pair in each.renamed)]
+    functions += [function for each in sessions for function in each.functions()]
+    alone = all_of(graphs, lambda graph: exported_component(graph, shapes, machine, prefix))
+    functions += alone
+    renames += renamed(alone)
+    written = _write(request, functions, module, prefix, sessions)
+    _tell(screen, graphs, shapes, renames, written, module.source.name)
     if not request.has("--wheel"):
-        _tell_functions(screen, [each.name() for each in functions], functions)
+        callers = [*(each.name for each in sessions), *(each.name() for each in alone)]
+        _tell_functions(screen, callers, functions)
     return 0
+
+
+def _outermost(module: Module, heads: Mapping[str, Head]) -> list[str]:
+    """The definitions that no other one uses; none where a file has components alone, all of which are then meant."""
+    from ilang.core.notation.files.module import exports
+
+    used = used_in(module)
+    functions = [name for name in heads if name not in used]
+    return [each.name for each in exports(module)] + functions if functions else []
 
 
 def _tell_functions(
@@ -108,7 +121,7 @@ def _write(
     functions: Sequence[ExportedFunction],
     module: Module,
     prefix: str,
-    sessions: Sequence[EmittedSession] = (),
+    sessions: Sequence[EmittedSession],
 ) -> list[Path]:
     """Write the project, or the wheel that ``--wheel`` names; the files.
 
@@ -156,59 +169,30 @@ def _tell(
         screen.write_path(str(file))
 
 
-def _with_sessions(
+def _sessions(
     request: Request,
-    screen: Screen,
     module: Module,
     heads: Sequence[Head],
-    components: Sequence[str],
-) -> int:
-    """Write a project of tensor functions or routines, and of the components beside them.
+    rows: Mapping[str, Rows],
+    machine: Machine,
+    prefix: str,
+) -> tuple[list[ExportedFunction], list[EmittedSession]]:
+    """Tensor functions and routines for inputs of these rows, as functions and as sessions.
 
-    Raises: CommandError E0814, E0825, and whatever is wrong with the definitions.
+    Raises: CommandError E0825, and whatever is wrong with the definitions.
     """
-    from pathlib import Path
-
-    from ilang.codegen.project.exported_names import prefix_of, renamed
-    from ilang.codegen.project.render import exported_component
+    if not heads:
+        return [], []
     from ilang.codegen.project.sessions import exported, solved, trained
     from ilang.codegen.session.model import Model
 
-    machine = _machine(request)
-    prefix = prefix_of(request.one("--prefix"), Path(module.source.name).stem)
-    graphs = [each.graph for each in subjects(module, components)] if components else []
-    inputs = {
-        head.name: [name for each in head.tensors for name in _names(head, each.name)]
-        for head in heads
-    }
-    with_rows = {name for names in inputs.values() for name in names}
-    inputs |= {graph.name: graph.input_names() for graph in graphs}
-    given = named_shapes(request.all("--shape"), inputs)
-    shapes = fixed_shapes({name: given[name] for name in given.keys() - with_rows}, graphs)
-    rows = {name: rows_given(name, given[name], words=True) for name in given.keys() & with_rows}
-    config = config_of(request.all("--config"), heads)
-    model = Model(module)
+    config, model = config_of(request.all("--config"), heads), Model(module)
     definitions = all_of(
         heads, lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config))
     )
     functions, sessions = exported(definitions, machine, prefix)
     checkpoint = request.one("--load")
-    if checkpoint is not None:
-        sessions = trained(sessions, checkpoint)
-    renames = [*renamed(functions), *(pair for each in sessions for pair in each.renamed)]
-    functions += [function for each in sessions for function in each.functions()]
-    alone = [
-        exported_component(graph, shapes, machine, prefix)
-        for graph in {graph.name: graph for graph in graphs}.values()
-    ]
-    functions += alone
-    renames += renamed(alone)
-    written = _write(request, functions, module, prefix, sessions)
-    _tell(screen, graphs, shapes, renames, written, module.source.name)
-    names = [*(each.name for each in sessions), *(each.name() for each in alone)]
-    if not request.has("--wheel"):
-        _tell_functions(screen, names, functions)
-    return 0
+    return functions, sessions if checkpoint is None else trained(sessions, checkpoint)
 
 
 def _given(head: Head, rows: Mapping[str, Rows]) -> dict[str, Rows]:
@@ -223,15 +207,6 @@ def _given(head: Head, rows: Mapping[str, Rows]) -> dict[str, Rows]:
 def _names(head: Head, tensor: str) -> tuple[str, str]:
     """The names of an input for ``--shape``: ``x``, of every definition, or ``step.x``, which counts more."""
     return tensor, f"{head.name}.{tensor}"
-
-
-def fixed_shapes(shapes: Mapping[str, str], graphs: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
-    """The shapes, among those that options give by name, of the inputs of components.
-
-    Raises: CommandError E0810.
-    """
-    known = {name for graph in graphs for name in graph.input_names()}
-    return {name: parse_shape(text) for name, text in shapes.items() if name in known}
 
 
 COMMAND = Command(
