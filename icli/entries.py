@@ -84,6 +84,13 @@ class Entries:
         return BINDS.match(code) is not None or bool(applies) or (bracket == "[" and "~" in code)
 
 
+def entries_of(lines: Sequence[str], is_array: Callable[[str], bool]) -> Iterator[str]:
+    """The entries of lines after which nothing follows."""
+    entries = Entries(is_array)
+    yield from entries.of(lines)
+    yield from entries.rest()
+
+
 def is_open(text: str) -> bool:
     """Whether the last entry of a text that is typed needs another line."""
     entries = Entries(lambda _: False)

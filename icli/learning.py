@@ -21,7 +21,7 @@ import numpy as np
 from ilang.core.diagnostic import Error, counted
 from ilang.icli.calls import RunRequest
 from ilang.icli.commands import COMMANDS
-from ilang.icli.entries import Entries
+from ilang.icli.entries import entries_of
 from ilang.icli.files import state_folder
 from ilang.icli.lessons import Lesson
 from ilang.icli.programs import defined, named_results
@@ -154,8 +154,7 @@ class LessonSession(ReplSession):
         """A session in which the solution was typed."""
         session = ReplSession()
         session.arrays = dict(self.arrays)
-        entries = Entries(session.is_array)
-        for entry in (*entries.of(self.lesson.solution), *entries.rest()):
+        for entry in [*entries_of(self.lesson.solution, session.is_array)]:
             session.feed(entry)
         return session
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ilang.core.diagnostic import CommandError, Error
 from ilang.core.explain.explanation import Explanation
-from ilang.icli.entries import Entries
+from ilang.icli.entries import entries_of
 from ilang.icli.lines import BINDS, LAST
 from ilang.icli.session import ReplSession
 from ilang.icli.waiting import unfinished
@@ -61,8 +61,7 @@ class NotebookCells:
         self._take_arrays(text)
         before = dict(self.session.arrays)
         try:
-            entries = Entries(self.session.is_array)
-            for entry in (*entries.of(text.splitlines()), *entries.rest()):
+            for entry in [*entries_of(text.splitlines(), self.session.is_array)]:
                 self._answer(entry, times)
             for part in unfinished(self.session).parts:
                 if isinstance(part, Error):

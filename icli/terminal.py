@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import chain
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -24,7 +23,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from ilang.icli.candidates import completions
-from ilang.icli.entries import Entries, is_open
+from ilang.icli.entries import entries_of, is_open
 from ilang.icli.files import state_folder
 from ilang.icli.fold import cells
 from ilang.icli.highlight import pieces, values
@@ -79,11 +78,10 @@ def interact(session: ReplSession, screen: Screen) -> int:
             continue  # what was typed is left on its line, and the next prompt is empty
         except EOFError:
             return 0
-        entries = Entries(session.is_array)
+        entries = entries_of(line.split("\n"), session.is_array)
         try:
             with _paged(screen) if line.lstrip().startswith((":", "?")) else nullcontext():
-                lines = chain(entries.of(line.split("\n")), entries.rest())
-                reply = answer(session, screen, lines)
+                reply = answer(session, screen, entries)
         except KeyboardInterrupt:
             screen.note("\ninterrupted: there is no result, and every name is what it was")
             continue

@@ -30,8 +30,7 @@ def run(request: Request, screen: Screen) -> int:
         raise CommandError(
             "E0816", "i build takes a file", help="write `name = program` to a file such as model.i"
         )
-    folder = request.one("-o") or ("out" if not request.has("-o") else "")
-    if not folder:
+    if request.one("-o") == "":
         raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
     if request.has("--wheel") and request.one("--target") == "cuda":
         message = "--wheel is for functions in C, and --target is cuda"
