@@ -15,14 +15,14 @@ from ilang.icli.refusals import too_many_operands
 ENDING = ".i"
 
 
-def one_or_files(command: str, operands: Sequence[str]) -> list[str]:
-    """The one program that is given, or all files that operands name.
+def one_or_files(operands: Sequence[str]) -> list[str]:
+    """The one program that `i check` is given, or all files that its operands name.
 
     Raises: CommandError E0806 (one of several operands is no file), DataError E0770.
     """
     others = [each for each in operands if each != "-" and not is_file(each)]
     if 1 < len(operands) and others:
-        raise too_many_operands(command, 1, operands[1])
+        raise too_many_operands("check", 1, operands[1:])
     return others or program_files(operands)
 
 

@@ -51,7 +51,7 @@ MOST_OF_PARTS = 10_000
 
 def run(request: Request, screen: Screen) -> int:
     """Check every definition; print a line for each that holds, then a diagnostic for each mistake."""
-    paths = one_or_files("check", request.operands)
+    paths = one_or_files(request.operands)
     is_one = paths == [*request.operands[:1]]
     files: list[dict[str, object]] = []
     refused: list[Error] = []

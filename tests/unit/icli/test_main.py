@@ -452,6 +452,8 @@ def test_what_is_imported_already_stays() -> None:
         (["explain", "--def", "-x", "-y=3"], "i explain has no option -y"),
         (["fmt", "--check", "--", "-x", "y"], "-x cannot be read"),
         (["repl", "--", "-x", "y"], "y is one too many"),
+        (["check", "+ij~i", "foo.x"], "takes one operand, and foo.x is one too many"),
+        (["check", "+ij~i", "[[1,2]]"], "its arrays are given by their shapes: --shape 1x2"),
         (["run"], "i run needs TEXT|FILE|- [ARRAY...]"),
         (["explain", ""], "E0101"),
     ],
