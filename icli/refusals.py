@@ -86,7 +86,7 @@ def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandErro
     """The error for a token that begins like an option; a long one may have one dash: ``-shape``."""
     guess = nearest(name, known) or (nearest(f"-{name}", known) if len(name) > 2 else None)
     hint = f"did you mean {guess}? " if guess else ""
-    owners = [] if guess else [command for command in COMMANDS if name in _options(command)]
+    owners = [] if guess else [each for each in COMMANDS if name in _options(each)]
     if name in ELSEWHERE and not guess and not owners:
         hint = f"{ELSEWHERE[name]}; "
     elif owners:

@@ -52,16 +52,16 @@ def first_page(
     return text.translate(ASCII) if ascii_only else text
 
 
-def formulas_text(page: Explanation, width: int = WIDTH) -> str:
+def formulas_text(page: Explanation) -> str:
     """The formulas of a page: those of its values, and of the expressions of its text."""
     named = page.name != UNNAMED
-    steps = "" if named else _steps(page.meaning.steps, page, width)
-    return "\n\n".join(text for text in (_formulas(page.meaning.formulas, width), steps) if text)
+    steps = "" if named else _steps(page.meaning.steps, page, WIDTH)
+    return "\n\n".join(text for text in (_formulas(page.meaning.formulas, WIDTH), steps) if text)
 
 
-def plain_loops(page: Explanation, width: int = WIDTH) -> str:
+def plain_loops(page: Explanation) -> str:
     """The plain loops of a page."""
-    return "\n".join(_loops(page.meaning.loops, width))
+    return "\n".join(_loops(page.meaning.loops, WIDTH))
 
 
 def _title(page: Explanation) -> str:

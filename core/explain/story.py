@@ -461,7 +461,7 @@ def _sum_text(terms: Sequence[tuple[int, str]], offset: int) -> str:
 
 
 def typed_story(
-    shaped: shaped_ir.Shaped, annotations: Sequence[Annotation] = (), given: bool = False
+    shaped: shaped_ir.Shaped, annotations: Sequence[Annotation], given: bool
 ) -> tuple[StoryRow, ...]:
     """The story of a typed graph: axes, then results in the order in which they are computed.
 
