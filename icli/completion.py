@@ -90,7 +90,7 @@ def complete(shell: str) -> int:
     return 0
 
 
-def beginning(rows: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
+def _beginning(rows: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
     """Words that begin with what is typed, and what they mean."""
     return [CompletionItem(text, help=says) for text, says in rows if text.startswith(typed)]
 
@@ -99,7 +99,7 @@ def values(takes: Takes, typed: str, program: str | None) -> list[CompletionItem
     """The completions of a value that is typed, of a command on a program."""
     match takes:
         case tuple():
-            return beginning(((choice, "") for choice in takes), typed)
+            return _beginning(((choice, "") for choice in takes), typed)
         case "word":
             return []
         case "program":
@@ -112,7 +112,7 @@ def values(takes: Takes, typed: str, program: str | None) -> list[CompletionItem
             return [*_paths(typed, (".i",)), *_codes(typed)]
         case "definition":
             names = _definitions(program) if program else ()
-            return beginning(((name, "") for name in names), typed)
+            return _beginning(((name, "") for name in names), typed)
         case _:
             assert_never(takes)
 
@@ -121,7 +121,7 @@ def _codes(typed: str) -> list[CompletionItem]:
     """Error codes, once an E is typed."""
     from ilang.icli.codes import titles
 
-    return beginning(titles().items(), typed.upper()) if typed[:1] in ("E", "e") else []
+    return _beginning(titles().items(), typed.upper()) if typed[:1] in ("E", "e") else []
 
 
 def _definitions(path: str) -> list[str]:

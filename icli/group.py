@@ -28,12 +28,16 @@ class Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names that begin with what is typed; after a dash, the options of ``i`` itself. No command is imported."""
-        from ilang.icli.completion import beginning
+        from click.shell_completion import CompletionItem
 
         rows = {**COMMANDS, "help": "Show the page of a command"}
         if incomplete.startswith("-"):
             rows = {"--help": "Show the page of all commands", "--version": "Show the version"}
-        return beginning(rows.items(), incomplete)
+        return [
+            CompletionItem(text, help=says)
+            for text, says in rows.items()
+            if text.startswith(incomplete)
+        ]
 
 
 GROUP = Commands("i", add_help_option=False)

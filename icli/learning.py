@@ -258,7 +258,7 @@ def _inputs(session: ReplSession, name: str | None) -> int:
 
 def _graph(session: ReplSession, name: str | None) -> Graph:
     if name is not None:
-        return defined(session.module, name).graph
+        return defined(session.calls.module, name).graph
     assert isinstance(session.last, ComponentAtShapes)
     return session.last.wired
 

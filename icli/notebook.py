@@ -121,5 +121,5 @@ class NotebookCells:
             if name != LAST and before.get(name) is not array:
                 names[name] = array
         if session.texts:
-            definitions = library(session.module)
+            definitions = library(session.calls.module)
             names.update({name: definitions[name] for name in session.texts if name.isidentifier()})

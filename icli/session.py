@@ -77,11 +77,6 @@ class ReplSession:
         self.waiting: dict[str, WaitingDefinition] = {}
         self._before: list[tuple[dict[str, Array], dict[str, str]]] = []
 
-    @property
-    def module(self) -> Module:
-        """The definitions at hand."""
-        return self.calls.module
-
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""
         try:
@@ -277,7 +272,7 @@ class ReplSession:
         """A line as a program (None), or as a program and the arrays it is applied to."""
         from ilang.icli.applied import applied
 
-        source, module = Source(WHERE, line), self.module
+        source, module = Source(WHERE, line), self.calls.module
         if "(" in line:
             from ilang.core.notation.files.pieces import named_pieces
 
@@ -298,7 +293,11 @@ class ReplSession:
         """The component that a program text is; it may use the definitions."""
         from ilang.core.notation.components.combinator import parse_program
 
-        source, names, module = Source(WHERE, text), {**self.texts, **self.arrays}, self.module
+        source, names, module = (
+            Source(WHERE, text),
+            {**self.texts, **self.arrays},
+            self.calls.module,
+        )
         try:
             tree = parse_program(source, names)
         except Error as error:
@@ -310,7 +309,7 @@ class ReplSession:
             if node.name in self.arrays:
                 raise array_in_program(node.span)
         if isinstance(tree, Name) and tree.name in self.texts:
-            return defined(self.module, tree.name)
+            return defined(self.calls.module, tree.name)
         return expressed(tree, module)
 
     def is_array(self, word: str) -> bool:

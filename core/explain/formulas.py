@@ -76,7 +76,7 @@ class Formulas:
         self.named = self.viewed | _named_to_read(shaped)
         self.kept = set[int]()
         """The values with formulas of their own."""
-        for value, depth in self._depths():
+        for value, depth in depths(shaped, self.needed, self.kept):
             if self._is_kept(value) or DEEPEST < depth:
                 self.kept.add(value)
         self.along: dict[str, set[str]] = {}
@@ -91,7 +91,7 @@ class Formulas:
         replaced = {value for value, last in enumerate(self.last) if value != last}
         self.nameless = self.needed.difference(shaped.inputs, shaped.outputs, replaced)
         self.names = {v: shaped.tensors[v].name for v in self.needed}
-        self.order = self._order(replaced)
+        self.order = _order(shaped, self.needed, [v for v in shaped.outputs if not self.reads[v]])
         """The place of each value on the page: as written, but results that nothing reads in their own order."""
         indices = [i for n in shaped.nodes if isinstance(n, Assignment) for i in n.indices()]
         self.reserved = {each.name for each in ports if not each.dims}
@@ -99,22 +99,6 @@ class Formulas:
         plain = _letters_beside_extents(shaped, self.kept, self.sizes)
         self.plain = (plain or set()) - self.reserved
         self.reserved |= set() if plain is None else names
-
-    def _depths(self) -> Iterator[tuple[int, int]]:
-        """Each value after its sources, and how many values its formula has in each other, as ``kept`` is by then."""
-        depth: dict[int, int] = {}
-        for value in sorted(self.needed):
-            inside = [s for s in sources_of(self.shaped.nodes[value]) if s not in self.kept]
-            depth[value] = 1 + max((depth.get(s, 0) for s in inside), default=0)
-            yield value, depth[value]
-
-    def _order(self, replaced: Set[int]) -> dict[int, tuple[int, int]]:
-        """A key for each value; ``replaced`` are those in whose place another is stored."""
-        outputs = [v for v in self.shaped.outputs if not self.reads[v]]
-        reads = {v: sources_of(self.shaped.nodes[v]) for v in outputs}
-        free = [v for v, sources in reads.items() if replaced.isdisjoint(sources)]
-        order = {value: (value, 0) for value in self.needed}
-        return order | {v: (max(free[: n + 1]), n + 1) for n, v in enumerate(free)}
 
     def every(self) -> dict[int, Formula]:
         """The formula of every value but inputs."""
@@ -150,24 +134,13 @@ class Formulas:
 
     def _divided(self, value: int) -> bool:
         """Give the longest part of a formula a formula of its own; False where there is none."""
-        inside = [each for each in self._inside(value) if each != value]
-        if not inside:
+        parts = [each for each in inlined(self.shaped, value, self.kept) if each != value]
+        if not parts:
             return False
-        lengths = {each: len(self._formula(each)) for each in inside}
-        fits = [each for each in inside if lengths[each] <= LONGEST] or inside
+        lengths = {each: len(self._formula(each)) for each in parts}
+        fits = [each for each in parts if lengths[each] <= LONGEST] or parts
         self.kept.add(max(fits, key=lambda each: (lengths[each], each)))
         return True
-
-    def _inside(self, value: int) -> Iterator[int]:
-        """A value, and those that stand in its formula; inputs are none of them."""
-        todo = [value]
-        while todo:
-            at = todo.pop()
-            node = self.shaped.nodes[at]
-            if not isinstance(node, Input):
-                yield at
-            if isinstance(node, Assignment):
-                todo += [each for each in sources_of(node) if each not in self.kept]
 
     def _item(self, value: int) -> Item:
         """The letters of the axes of a value, as they are written."""
@@ -354,6 +327,39 @@ class Formulas:
     def _called(self, value: int) -> str:
         """The name of a value: one that another stores anew has its name."""
         return self.names[self.last[value]]
+
+
+def depths(shaped: Shaped, needed: Set[int], kept: Container[int]) -> Iterator[tuple[int, int]]:
+    """Each value after its sources, and how many values its formula has in each other.
+
+    The values ``kept`` have formulas of their own: which these are may change from one value to the next.
+    """
+    depth: dict[int, int] = {}
+    for value in sorted(needed):
+        sources = [each for each in sources_of(shaped.nodes[value]) if each not in kept]
+        depth[value] = 1 + max((depth.get(each, 0) for each in sources), default=0)
+        yield value, depth[value]
+
+
+def inlined(shaped: Shaped, value: int, kept: Container[int]) -> Iterator[int]:
+    """A value, and those that stand in its formula, which are not ``kept``; inputs are none of them."""
+    todo = [value]
+    while todo:
+        at = todo.pop()
+        node = shaped.nodes[at]
+        if not isinstance(node, Input):
+            yield at
+        if isinstance(node, Assignment):
+            todo += [each for each in sources_of(node) if each not in kept]
+
+
+def _order(shaped: Shaped, needed: Set[int], results: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """A key for each value by which the page is ordered; ``results`` are those that nothing reads."""
+    replaced = {value for value, last in enumerate(shaped.last()) if value != last}
+    reads = {v: sources_of(shaped.nodes[v]) for v in results}
+    free = [v for v, sources in reads.items() if replaced.isdisjoint(sources)]
+    order = {value: (value, 0) for value in needed}
+    return order | {v: (max(free[: n + 1]), n + 1) for n, v in enumerate(free)}
 
 
 def _named_to_read(shaped: Shaped) -> set[int]:

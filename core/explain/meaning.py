@@ -23,7 +23,9 @@ from ilang.core.explain.formulas import (
     Formula,
     Formulas,
     Item,
+    depths,
     fresh_letter,
+    inlined,
     sources_of,
     substituted_letters,
 )
@@ -154,7 +156,7 @@ class _Meaning(Formulas):
                     if isinstance(last, Assignment) and len(node.target) < len(last.axes):
                         self.kept.add(value)
 
-        for value, depth in self._depths():
+        for value, depth in depths(self.shaped, self.needed, self.kept):
             is_free = value in self.kept and value in around and depth < DEEPEST
             if is_free and self._stands_in(value, readers(value)):
                 self.kept.discard(value)
@@ -201,7 +203,7 @@ class _Meaning(Formulas):
 
     def _definitions(self, value: int) -> str:
         """The definitions that a line of the loops belongs to, the first ones first."""
-        names = [self.labels[each] for each in self._inside(value)]
+        names = [self.labels[each] for each in inlined(self.shaped, value, self.kept)]
         names = [name for name in reversed(names) if name not in ("", self.shaped.name)]
         return " ".join(dict.fromkeys(names))
 

@@ -191,7 +191,7 @@ def _log(settings: _Settings) -> IO[str]:
 
 
 def _report(screen: Screen, job: Job, done: int, stack: ExitStack) -> EpochLines | None:
-    """Where progress is shown: a bar, or a line for each epoch; of several ranks one speaks."""
+    """The receiver of progress: a bar, or a line for each epoch; none of a rank that does not speak."""
     from ilang.icli.training import EpochLines
 
     if not job.speaks:
