@@ -18,6 +18,7 @@ from ilang.core.ir.shaped import Assignment, Input, Shaped
 from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import Machine
 from ilang.core.record import replace
+from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.shaped_to_schedule import computes_again, shaped_to_schedule
 from ilang.core.schedule.written import written_nest
 
@@ -34,6 +35,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
         return shaped
     from ilang.core.transform.collapsed import collapsed_axes
     from ilang.core.transform.grouped_rows import grouped_rows
+    from ilang.core.transform.layouts import with_long_rows
     from ilang.core.transform.masked import masked_operands
     from ilang.core.transform.padded import padded_windows
     from ilang.core.transform.scattered import summed_before
@@ -45,6 +47,8 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
             machine.device is None
         )  # blocks of a GPU leave out the tiles in which no guard holds
         if is_tiled:
+            unstored = inlining(program).inlined
+            program = with_long_rows(program, machine.vector_lanes("f32"), unstored)
             program = padded_windows(masked_operands(program, extents), extents, machine)
             program = summed_before(program, extents_of(program, small, machine))
         collapsed = collapsed_axes(program, extents_of(program, small, machine), machine)

@@ -37,6 +37,47 @@ def laid_out(shaped: Shaped, orders: Sequence[Order]) -> Shaped:
     return _permuted(shaped, chosen)
 
 
+def with_long_rows(shaped: Shaped, lanes: int, unstored: Sequence[bool]) -> Shaped:
+    """The program whose intermediate values have no short rows, of fewer than so many elements, where longer ones fit.
+
+    Values that are ``unstored`` have no rows.
+
+    Example, of windows of 3 along rows of 40:
+        in:   t1[x,v] = exp(in0[x + v]);  out[x] = sum t1[x,v] over v
+        out:  t1[v,x] = exp(in0[x + v]);  out[x] = sum t1[v,x] over v
+    """
+    fixed = frozenset((*_fixed(shaped), *shaped.outputs))
+    chosen: dict[int, Order] = {}
+    for value, node in enumerate(shaped.nodes):
+        chosen[value] = _plain(len(shaped.tensors[value].dims))
+        if isinstance(node, Assignment) and value not in fixed and not shaped.tensors[value].order:
+            chosen[value] = _long_last(shaped, node, chosen, lanes)
+    chosen |= {v: _plain(len(order)) for v, order in chosen.items() if unstored[v]}
+    is_plain = all(order == _plain(len(order)) for order in chosen.values())
+    return shaped if is_plain else _permuted(shaped, chosen)
+
+
+def _long_last(shaped: Shaped, node: Assignment, chosen: Mapping[int, Order], lanes: int) -> Order:
+    """The order of the dimensions of a pointwise result, the last long one innermost if all it reads walks along it."""
+    rank, extents = len(node.target), [shaped.sizes[size].fixed for size in node.sizes]
+    axes = [index.axis() for index in node.target]
+    lengths = [0 if axis is None else extents[axis] or 0 for axis in axes]
+    long = max((dim for dim in range(rank) if lanes <= lengths[dim]), default=None)
+    if node.acc is not None or node.schedule is not None or long is None or not all(lengths):
+        return _plain(rank)
+    for read in node.reads:
+        index = [read.index[dim] for dim in chosen[read.value]]
+        walked = [
+            (step, part is index[-1])
+            for part in index
+            for step, a in part.steps()
+            if a == axes[long]
+        ]
+        if walked not in ([], [(1, True)]):
+            return _plain(rank)
+    return (*(dim for dim in range(rank) if dim != long), long)
+
+
 def _plain(rank: int) -> Order:
     return tuple(range(rank))
 

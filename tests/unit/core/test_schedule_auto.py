@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ilang import i
@@ -112,3 +113,18 @@ def test_what_a_tile_reads_goes_along_memory() -> None:
     shaped = i(text).shaped([(64, 126, 64), (64, 64, 64), (64, 64)])
     first = shaped_stage_text(shaped, "schedule").splitlines()[0]
     assert (first[:2], first[-8:]) == ("a ", "|| b i d")
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+@pytest.mark.parametrize(("width", "order"), [(40, "y u v x"), (9, "y u x v")])
+def test_functions_of_windows_go_along_rows(width: int, order: str) -> None:
+    """What is stored of each window has the windows side by side, not their elements, where rows are long."""
+    program = i(f"""f(x[h,w]) = {{
+        e = (^yxuv~yxuv)(((y+u:3)(x+v:3)-yx~yxuv)(x, ((y:6+1)(x:{width}+1)~yx)(x)))
+        (yx/yx~yx)((yxuv*(y+u)(x+v)~yxuv >> +yxuv~yx)(e, x), (+yxuv~yx)(e))
+    }}""")
+    shape = (8, width + 2)
+    text = shaped_stage_text(program.shaped([shape]), "schedule").splitlines()
+    assert next(line for line in text if line.startswith("e ")).split("|| ")[1][:7] == order
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    assert np.allclose(program(x), program(x, target="numpy"), rtol=1e-5)
