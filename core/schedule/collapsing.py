@@ -38,6 +38,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     from ilang.core.transform.layouts import with_long_rows
     from ilang.core.transform.masked import masked_operands
     from ilang.core.transform.padded import padded_windows
+    from ilang.core.transform.repeated import repeated_functions
     from ilang.core.transform.scattered import summed_before
 
     extents = extents_of(shaped, small, machine)
@@ -47,9 +48,11 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
             machine.device is None
         )  # blocks of a GPU leave out the tiles in which no guard holds
         if is_tiled:
+            program = repeated_functions(program, extents)
             unstored = inlining(program).inlined
             program = with_long_rows(program, machine.vector_lanes("f32"), unstored)
-            program = padded_windows(masked_operands(program, extents), extents, machine)
+            program = masked_operands(program, extents_of(program, small, machine))
+            program = padded_windows(program, extents_of(program, small, machine), machine)
             program = summed_before(program, extents_of(program, small, machine))
         collapsed = collapsed_axes(program, extents_of(program, small, machine), machine)
         return grouped_rows(collapsed, machine) if is_tiled else collapsed
