@@ -45,6 +45,10 @@ STATEMENTS = {
 STATEMENT = re.compile(rf"\s*({'|'.join(STATEMENTS).replace(' ', '|')})\b[ :](?!.*~)")
 ELEMENT = re.compile(r"\s*[A-Za-z_]\w*\s*\[[^\]]*\]\s*[-+*/]?=(?![=>~])")
 """An assignment to elements of an array."""
+MOVED = ("E0102", "E0109", "E0120", "E0122", "E0401")
+"""Errors of what is no part of a program."""
+SPLITS = re.compile(r"^[^|]*\|[^|]*:[^|]*$")
+"""A program with the splits of a schedule, whose order is left out."""
 WIRED = re.compile(r"^(?:\s*(?:>>|<<|&|\|))+\s*|(?:>>|<<|&|\|)\s*(?=>>|<<|&|\||$)")
 """Signs between components that are left where an array stood beside them."""
 PROSE = re.compile(r"[A-Za-z]+(?:[\s,.!?']+[A-Za-z]+)+[\s,.!?']*")
@@ -108,7 +112,9 @@ def _moved(session: ReplSession, line: str, error: Error) -> Error | None:
     arrays = [word for word in words if session.is_array(word)]
     program = WIRED.sub("", " ".join(word for word in words if not session.is_array(word)))
     written = " ".join((program, *arrays)).strip()
-    if not arrays or error.code not in ("E0102", "E0109", "E0401") or written == value.strip():
+    if SPLITS.search(program):  # a bar would end them, and then an order may follow
+        written = " ".join((f"({program.rstrip()} |)", *arrays))
+    if not arrays or error.code not in MOVED or written == value.strip():
         return None
     try:
         given = bool(program) and session.read(written)[1]

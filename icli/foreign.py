@@ -15,6 +15,7 @@ from ilang.core.ops import OPS, PRIMITIVES, REDUCING
 from ilang.icli.array_functions import (
     ALONG,
     JOINED,
+    LETTERS,
     PLACES,
     SHAPED,
     SPREAD,
@@ -313,7 +314,14 @@ class _NamedSteps:
         rank = len(array.shape)
         values = [part.value for part in parts if isinstance(part, ast.Constant)]
         if None in values:
-            hint = "an axis that repeats is a letter that an input lacks: `ij*i~ij D x`"
+            parts = [*parts, *[ast.Slice()] * (rank + values.count(None) - len(parts))]
+            whole = LETTERS[: len(parts)]
+            axes = zip(whole, parts, strict=True)
+            kept = "".join(axis for axis, part in axes if ast.unparse(part) != "None")
+            hint = (
+                "an axis that repeats is a letter that an input lacks:"
+                f" `{whole}*{kept}~{whole} y {array.text}`"
+            )
             raise MismatchError(
                 "an array needs no axis of size 1 to meet another one", hint, "E0821"
             )

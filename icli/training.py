@@ -136,19 +136,30 @@ class Training:
         loss = loss_of(session(**batch))
         if loss is None or math.isfinite(loss):
             return loss
-        message = f"the loss is {loss} at step {self.done + 1}, in epoch {epoch + 1}"
+        raise self._refusal(
+            f"the loss is {loss} at step {self.done + 1}, in epoch {epoch + 1}", batch, before
+        )
+
+    def _refusal(self, message: str, batch: Mapping[str, Any], before: Any) -> DataError:
+        """The error for a loss that is no number: with the data, or the expression, that it comes from."""
+        data = self.job.batches.not_finite(batch)
+        if data:
+            help_line = "mend the data, or leave such examples out"
+            return DataError("E0763", f"{message}: in the data {data}", help=help_line)
         if before is None:
-            raise DataError(
+            return DataError(
                 "E0763", message, help="--debug-nan finds the expression where it appears first"
             )
-        from ilang.codegen.session.session import first_not_finite
+        from ilang.codegen.session.session import first_not_finite, not_finite
 
-        node = first_not_finite(session, batch, *before)
-        if node is None:
+        cause = first_not_finite(self.job.session, batch, *before)
+        if cause is None:
             help_line = "the reference evaluator, with another order of additions, gives a number"
-            raise DataError("E0763", message, help=help_line)
-        raise DataError(
-            "E0763", f"{message}; it appears first here", node.span, "its operands have none"
+            return DataError("E0763", message, help=help_line)
+        node, value = cause
+        message += "; it appears first here"
+        return DataError(
+            "E0763", message, node.span, f"{not_finite(value)}; its operands have none"
         )
 
     def save(self) -> None:

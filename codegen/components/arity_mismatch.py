@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir import syntax
@@ -11,6 +11,7 @@ from ilang.core.notation.components.arity import wires_of, wires_of_all
 from ilang.core.notation.components.printer import print_tree
 from ilang.core.notation.guidance import scaled
 from ilang.core.pipeline import graph_of, infer
+from ilang.core.record import replace
 
 LARGEST = 50
 """Expressions of a program that is looked at."""
@@ -33,9 +34,13 @@ def arity_help(
             return help_line
         if LARGEST < count:
             return None
-    if not isinstance(tree, syntax.Combine) or tree.symbol != "|":
+    if not isinstance(tree, syntax.Combine) or tree.symbol not in ("|", ">>"):
         return None
     known = wires_of_all(definitions)
+    for other in _fed_again(tree):
+        if wires_of(other, known).inputs == given and _holds(other, definitions):
+            text = print_tree(other)
+            return f"`>>` hands on results alone; for {_arrays(given)}, and what was computed of it, `{text}`"
     span = tree.span
     shared = syntax.Combine("&", syntax.Identity(span), tree.left, span)
     left, right = wires_of(tree.left, known), wires_of(tree.right, known)
@@ -49,6 +54,16 @@ def arity_help(
             text = print_tree(other)
             return f"`|` gives each side inputs of its own; for {_arrays(given)}, `{text}`"
     return None
+
+
+def _fed_again(tree: syntax.Tree) -> Iterator[syntax.Tree]:
+    """A chain with one link that hands its inputs on, before or after its results."""
+    if not isinstance(tree, syntax.Combine) or tree.symbol != ">>":
+        return
+    identity = syntax.Identity(tree.span)
+    for one, other in ((identity, tree.left), (tree.left, identity)):
+        yield replace(tree, left=syntax.Combine("&", one, other, tree.span))
+    yield from (replace(tree, left=left) for left in _fed_again(tree.left))
 
 
 def _arrays(count: int) -> str:

@@ -31,7 +31,9 @@ def gradient_of(program: ComponentProgram, wrt: object, values: bool) -> Gradien
         DataError: E0716 (wrt names no input).
     """
     return GradientProgram(
-        _differentiable(program), _chosen(wrt, program.graph().input_names()), values
+        _differentiable(program),
+        _chosen(wrt, program.graph().input_names(), "value_and_grad" if values else "grad"),
+        values,
     )
 
 
@@ -41,7 +43,9 @@ def tangent_of(program: ComponentProgram, wrt: object) -> TangentProgram:
     Raises:
         DataError: E0716 (wrt names no input).
     """
-    return TangentProgram(_differentiable(program), _chosen(wrt, program.graph().input_names()))
+    return TangentProgram(
+        _differentiable(program), _chosen(wrt, program.graph().input_names(), "jvp")
+    )
 
 
 def _differentiable(program: ComponentProgram) -> ComponentProgram:
@@ -52,7 +56,7 @@ def _differentiable(program: ComponentProgram) -> ComponentProgram:
     return program
 
 
-def _chosen(wrt: object, names: Sequence[str]) -> tuple[int, ...]:
+def _chosen(wrt: object, names: Sequence[str], method: str) -> tuple[int, ...]:
     if wrt is None:
         return tuple(range(len(names)))
     several = wrt if isinstance(wrt, list | tuple) else [wrt]
@@ -66,7 +70,7 @@ def _chosen(wrt: object, names: Sequence[str]) -> tuple[int, ...]:
             listed = ", ".join(names)
             help_line = f"it is one of, or a list of, {listed}, or positions from 0 on"
             if hasattr(one, "shape"):
-                help_line = "arrays are for the component that this gives: f.grad()(x, y)"
+                help_line = f"arrays are for the component that this gives: f.{method}()(x, y)"
             raise DataError("E0716", message, help=help_line)
         chosen.append(place)
     return tuple(chosen)

@@ -75,6 +75,17 @@ class Batches:
         words = bits(self._seed, "epoch", 2 * self.examples, epoch).astype(np.uint64)
         return np.argsort(words[::2] << np.uint64(32) | words[1::2], kind="stable")
 
+    def not_finite(self, batch: Mapping[str, Array]) -> str:
+        """What is no finite number in the arrays that a batch is of, if the batch has such an element; else ""."""
+        from ilang.codegen.session.session import not_finite
+
+        words = (
+            f"{name} is {not_finite(self._arrays[name])}"
+            for name in batch
+            if not_finite(batch[name])
+        )
+        return "; ".join(words)
+
     def epoch(self, number: int, start: int = 0) -> Iterator[dict[str, Array]]:
         """The batches of an epoch, from one of them on: the part of this rank."""
         order = self.order(number)

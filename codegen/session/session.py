@@ -501,8 +501,8 @@ def first_not_finite(
     given: Mapping[str, Any],
     parameters: Mapping[str, Any],
     state: Mapping[str, Any],
-) -> Node | None:
-    """The first expression of a run that gives a NaN, or else an infinity, of operands that have none.
+) -> tuple[Node, Array] | None:
+    """The first expression of a run that gives a NaN, or else an infinity, of operands that have none; its value.
 
     Args:
         session: of the run.
@@ -517,8 +517,28 @@ def first_not_finite(
         nodes: tuple[Node, ...] = shaped.nodes
         for number, node in enumerate(nodes):
             if wrong[number] and not any(wrong[each] for each in sources(node)):
-                return node
+                return node, values[number]
     return None
+
+
+def not_finite(array: Array) -> str:
+    """The first element of an array that is no finite number, and how many there are; "" where all are finite.
+
+    Example: ``nan at [17,3], and 2 of its 320 elements are nan or inf``
+    """
+    if array.dtype.kind != "f":
+        return ""
+    wrong = ~np.isfinite(array)
+    count = int(wrong.sum())
+    if not count:
+        return ""
+    at = np.unravel_index(int(wrong.argmax()), array.shape)
+    place = f" at [{','.join(map(str, at))}]" if at else ""
+    count_text = (
+        f"{count:,} of its {array.size:,} elements" if array.size > 1 else "its one element"
+    )
+    verb = "are" if count > 1 else "is"
+    return f"{array[at]}{place}, and {count_text} {verb} nan or inf"
 
 
 def _in_order(

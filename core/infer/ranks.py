@@ -154,6 +154,26 @@ def _mismatch(
         "E0501",
         message,
         other[1],
-        "give the pattern one letter per dimension of what flows into it",
+        _twice(graph, value, gives[0])
+        or "give the pattern one letter per dimension of what flows into it",
         labels,
     )
+
+
+def _twice(graph: Graph, value: int, rank: int) -> str | None:
+    """Help where an expression reads the value first, and an array of its rank second; None where none does.
+
+    The value is a reduction of an array that was meant to come first: ``+ij~i >> ij/i~ij``.
+    """
+    node = graph.nodes[value]
+    if not isinstance(node, Assignment) or len(node.reads) != 1:
+        return None
+    for reader in graph.nodes:
+        if not isinstance(reader, Assignment) or len(reader.reads) != 2:
+            continue
+        first, second = reader.reads
+        is_meant = first.value == value and isinstance(graph.nodes[second.value], Input)
+        if is_meant and (len(first.index), len(second.index)) == (len(node.reads[0].index), rank):
+            result, text = node.text, reader.text
+            return f"for the array and its result side by side, `(I & {result}) >> {text}`"
+    return None

@@ -16,6 +16,8 @@ OTHER = {
     "squared_error": "",
 }
 """The loss that takes what the other one does not, if there is one."""
+ROWS = re.compile(r"(\[[^]]*\]) has [^[]* and (\[[^]]*\]) has")
+"""The two rows of a message on numbers of axes."""
 MEETINGS = ("E0510", "E0512")
 """The codes of axes and of numbers of axes that do not fit each other."""
 
@@ -49,11 +51,24 @@ def advised(error: ShapeError, module: Module) -> ShapeError:
         ):
             written = OTHER[name] + call.span.text().removeprefix(name)
             error.help = _help(name, targets.name, written)
+            error.message = _message(error, name, targets.name)
             places = tuple(each for each in error.labels if each.span != call.span)
             error.labels = (Label(call.span, f"takes {targets.name}"), *places)
             error.span = call.span
             return error
     return error
+
+
+def _message(error: ShapeError, name: str, targets: str) -> str:
+    """The message of an error of shapes, with what the loss takes where the number of axes is wrong."""
+    rows = ROWS.search(error.message)
+    if rows is None or not OTHER[name]:
+        return error.message
+    is_at = name.endswith("_at")
+    takes = "one class number" if is_at else "a share of each class"
+    given = next((row for row in rows.groups() if (row != "[]") == is_at), rows[2])
+    axes = f"the output axes {given}" if given != "[]" else "no output axis"
+    return f"`{name}` takes {takes} for each example, and {targets} has {axes}"
 
 
 def _help(name: str, targets: str, written: str) -> str:

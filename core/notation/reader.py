@@ -236,6 +236,8 @@ class Reader:
             if self.at(spelling) or (len(spelling) > 1 and (split or before.endswith(spelling))):
                 return help_line
         if c in WORD_START and c.upper() == c:
+            if "~" in self.text[: self.pos] and self.text[self.pos - 1] in BLANKS:
+                return "a program has no arrays in it: they stand after it, and after its schedule"
             return f"axes are lower-case letters: `{self.here().text().lower()}`"
         return None
 

@@ -491,6 +491,9 @@ def _trailing(reader: Reader, last: Tree) -> NotationError:
         help_line = "results flow on through `>>`: `+ij~i >> ^i~i`"
     elif reader.at(","):
         help_line = "components side by side are paired by `|`: `(I | 2)`"
+    elif reader.operator(reader.pos) and isinstance(last, Identity):
+        sign = reader.operator(reader.pos)
+        help_line = f"`I` hands a value on; to compute with it twice, `(I & I) >> i{sign}i~i`"
     elif reader.operator(reader.pos):
         help_line = "to compute with results, chain them: `(+ij~i & >ij~i) >> i-i~i`"
     return reader.unexpected("E0109", "`>>`, `<<`, `&` or `|`", help_line)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import Error, Label, ModuleError, counted
-from ilang.core.ir.functions import Called, Head, Number, Reference, Setting, Term, Text
+from ilang.core.ir.functions import Binary, Called, Head, Number, Reference, Setting, Term, Text
+from ilang.core.ir.primitives import ALONG
 from ilang.core.ir.syntax import Tree
 from ilang.core.notation.components.arity import Wires, wires_if_known
-from ilang.core.notation.functions.environment import File
+from ilang.core.notation.functions.environment import Environment, File
+from ilang.core.record import replace
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
 
@@ -51,6 +53,39 @@ def miscalled(head: Head, call: Called, file: File, *, labelled: bool) -> list[E
             given[0].help = _divided(call.arguments, len(head.tensors))
         return given
     return [*misconfigured(head, call.settings, call.span, labelled=labelled), *given]
+
+
+def without_keywords(
+    call: Called, name: str, file: File, environment: Environment
+) -> tuple[Called, list[Error]]:
+    """A call of a name whose values that stand among its tensors by name, ``sum(x, axis=0)``, are configuration.
+
+    With it comes the error for them: a comparison of a name that nothing has is meant so.
+    """
+    named = dict[str, Binary]()
+    for each in call.arguments:
+        if isinstance(each, Binary) and each.operator == "=" and isinstance(each.left, Reference):
+            word = each.left.name
+            named |= {} if word in environment or word in file.names else {word: each}
+    if not named:
+        return call, []
+    head = file.functions.get(name)
+    known = {each.name for each in (head.configuration if head else None) or ()}
+    settings = list[Setting]()
+    for word, each in named.items():
+        if name in ALONG and word in ("axis", "dim"):
+            settings.append(Setting(None, each.right, each.right.span))
+        elif word in known:
+            settings.append(Setting(word, each.right, each.span))
+    given = tuple(each for each in call.arguments if each not in named.values())
+    words = (", ".join(each.span.text() for each in part) for part in (given, settings))
+    written = f"{name}({'; '.join(word for word in words if word)})"
+    first, *_ = named.values()
+    message = f"`{first.span.text()}` stands among tensors, and gives a value by name"
+    rule = "configuration follows a `;`" if settings else f"`{name}` has no such value"
+    error = ModuleError("E0444", message, first.span, f"{rule}: `{written}`")
+    both = (*(call.settings or ()), *settings)
+    return replace(call, arguments=given, settings=both or call.settings), [error]
 
 
 def misgiven(

@@ -23,6 +23,7 @@ from ilang.core.notation.functions.calling import (
     misgiven,
     values_of,
     wires_called,
+    without_keywords,
 )
 from ilang.core.notation.functions.environment import DefinitionNames, Environment, File, NameEntry
 from ilang.core.record import record
@@ -174,6 +175,8 @@ class Terms:
             message = f"{due.wanted} is on configuration, and a call gives a tensor"
             help_line = 'the size of an axis is a number: `dim(x, "n")`'
             self.refused.append(ModuleError("E0445", message, term.span, help_line))
+        term, refused = without_keywords(term, name, self.file, due.environment)
+        self.refused += refused
         if isinstance(component, ast.Reference):
             self._function(term, component, due)
         else:

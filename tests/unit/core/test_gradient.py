@@ -211,6 +211,13 @@ def test_wrt_names_inputs(wrt: object) -> None:
     assert caught.value.code == "E0716"
 
 
+@pytest.mark.parametrize("method", ["grad", "value_and_grad", "jvp"])
+def test_arrays_are_for_what_a_derivative_gives(method: str) -> None:
+    with pytest.raises(Error) as caught:
+        getattr(i("i*i~i"), method)(np.ones(2))
+    assert caught.value.help.endswith(f"f.{method}()(x, y)")
+
+
 def test_a_gradient_is_no_part_of_others() -> None:
     f = i("-i~i").grad()
     combinations: list[Callable[[], Any]] = [

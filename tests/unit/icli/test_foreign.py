@@ -151,7 +151,7 @@ def test_what_is_said_does_the_same(line: str, expected: Any, session: ReplSessi
         ("cd f(x) { y = x.grid; backprop(y) }", "E0198", "no part `.grid`", "the parts are"),
         ("op f(x) { return x }", "E0191", "`return` is a word", "ends with its value"),
         ("w", "E0401", "no array and no definition named `w`", "bind one"),
-        ("x[:, None]", "E0821", "no axis of size 1", "`ij*i~ij D x`"),
+        ("x[:, None]", "E0821", "no axis of size 1", "`ij*i~ij y x`"),
         ("x.unsqueeze(0)", "E0109", "expected", "a letter that an input lacks"),
         ("plt.plot(x)", "E0821", "a call", "write `:plot x`"),
         ("np.save('x.npy', x)", "E0821", "a call", "write `:save x.npy x`"),

@@ -23,6 +23,7 @@ from ilang import Error, LossWarning, load
 from ilang.codegen.session.batches import Batches
 from ilang.codegen.session.checkpoint import read
 from ilang.codegen.session.mpi import FAILURE, MARK, relayed
+from ilang.codegen.session.session import not_finite
 from ilang.icli.curve import curve_svg, curve_text
 from ilang.icli.definitions import NOTHING_RETURNED
 from tests.unit.icli.front import ENTRY, environment, i
@@ -135,6 +136,30 @@ def test_a_loss_that_is_no_number_keeps_the_checkpoint(here: Path) -> None:
         assert "at step 2" in done.stderr
         assert shown in done.stderr
     assert (here / "m.safetensors").read_bytes() == before
+
+
+def test_data_that_is_no_number_is_told(here: Path) -> None:
+    data = dict(np.load(here / "d.npz"))
+    x = data["x"].astype(np.float32)
+    x[3, -1], x[5] = np.nan, np.inf
+    np.savez(here / "bad.npz", **{**data, "x": x})
+    tokens = ("train", "m.i", "--data", "bad.npz", "--batch", "16", "--no-shuffle")
+    for more in ((), ("--debug-nan",)):
+        done = i(*tokens, *more, cwd=here)
+        assert done.returncode == 1
+        place, count = f"[3,{x.shape[1] - 1}]", x.shape[1] + 1
+        says = f"x is nan at {place}, and {count} of its {x.size} elements are nan or inf"
+        assert says in done.stderr
+        assert "help: mend the data" in done.stderr
+
+
+def test_the_element_that_is_no_number_is_told() -> None:
+    assert not not_finite(np.arange(3))
+    assert not not_finite(np.ones((2, 2)))
+    assert not_finite(np.array([[1, 2], [np.inf, 3]])) == (
+        "inf at [1,0], and 1 of its 4 elements is nan or inf"
+    )
+    assert not_finite(np.array(np.nan)) == "nan, and its one element is nan or inf"
 
 
 def test_every_example_is_seen_once_an_epoch() -> None:

@@ -28,7 +28,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("+ij~i | j=4 | i j", "E0105", "`+ij~i | j:4 | i j j'`"),
     ("+ij~i | i:4 || i j", "E0105", "`+ij~i | i:4 | i i' j`"),
     ("+ij~i || i j | i=p", "E0105", "`+ij~i || i j | i:p`"),
-    ("+ij~i D | j:2", "E0109", "axes are lower-case letters: `d`"),
+    ("+ij~i D | j:2", "E0109", "a program has no arrays in it"),
     ("+ij~i | j:4", "E0120", "write `| j:4 |` for the default order"),
     ("+ij~i | i:4,j:2 | j i", "E0306", "`j j' i i'`"),
     ("v[ids]~id", "E0117", "`n@vd~nd`"),
