@@ -73,8 +73,9 @@ def _filled_array(text: str, dtype: str, number: int) -> Array:
     shape = filled_shape(text)
     check_memory(math.prod(shape) * 8, text)
     values = filled_values(text)
-    if values is None:
-        return random_array(shape, dtype, number)
+    if isinstance(values, str):
+        drawn = normal_array if values == "normal" else random_array
+        return drawn(shape, dtype, number)
     array: Array = values.astype(NUMPY_NAMES[dtype])
     is_float = array.dtype.kind == values.dtype.kind == "f"
     if not is_float and not np.array_equal(array, values):
@@ -137,9 +138,7 @@ def random_array(shape: Sequence[int], dtype: str, number: int) -> Array:
 
     ``number`` tells the operands of one command apart.
     """
-    if dtype not in FLOATS:
-        message = f"rand: gives floats, and the input is of type {dtype}"
-        raise DataError("E0724", message, help=f"write the numbers, {dtype}:[0, 1], or name a file")
+    _check_floats("rand:", dtype)
     count = math.prod(shape)
     check_memory(count * 16, f"rand:{'x'.join(map(str, shape))}")
     golden, first, second = (np.uint64(c) for c in (0x9E3779B97F4A7C15, *MIX))
@@ -152,6 +151,20 @@ def random_array(shape: Sequence[int], dtype: str, number: int) -> Array:
     bits = 24 if dtype == "f32" else 53
     state >>= np.uint64(64 - bits)
     return (state.astype(NUMPY_NAMES[dtype]) * 2.0**-bits).astype(NUMPY_NAMES[dtype]).reshape(shape)
+
+
+def normal_array(shape: Sequence[int], dtype: str, number: int) -> Array:
+    """Numbers of the standard normal distribution, by Box and Muller of two uniform ones each."""
+    _check_floats("randn", dtype)
+    length, angle = random_array((2, *shape), "f64", number)
+    values: Array = np.sqrt(-2 * np.log1p(-length)) * np.cos(2 * np.pi * angle)
+    return values.astype(NUMPY_NAMES[dtype])
+
+
+def _check_floats(name: str, dtype: str) -> None:
+    if dtype not in FLOATS:
+        message = f"{name} gives floats, and the input is of type {dtype}"
+        raise DataError("E0724", message, help=f"write the numbers, {dtype}:[0, 1], or name a file")
 
 
 MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)

@@ -91,6 +91,6 @@ def completions(session: ReplSession, word: str, before: str = "") -> list[str]:
             *sorted({*session.names(), *values(before)}),
             *words,
             "rand:",
-            *(f"{name}(" for name in ARRAYS if name != "rand"),
+            *(f"{name}(" for name in ARRAYS),
         ]
     return [each for each in dict.fromkeys(words) if each.startswith(word)]

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error, counted
+from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.files import ARRAY_FILES
-from ilang.icli.lines import LAST, split_words
+from ilang.icli.lines import LAST, WHERE, split_words
 from ilang.icli.replies import Reply
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
 from ilang.icli.staged import WHY, WRITTEN, ComponentAtShapes, ProgramAtShapes
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ilang.icli.session import ReplSession
 
 WHOLE = "/* `i build` and `i explain --emit c` write what is around: checks, the workspace, what this calls */"
+TUNING_SECONDS = 10.0
+"""The time in which schedules are timed."""
 WIDTH = 80
 """Columns of a picture where no terminal has a width."""
 
@@ -38,7 +41,12 @@ def command(session: ReplSession, line: str) -> Reply:
     Raises: CommandError E0817 if there is no such command.
     """
     word, _, rest = line[1:].partition(" ")
-    return COMMANDS[_named(word)].run(session, rest.strip())
+    name, rest = _named(word), rest.strip()
+    chosen = COMMANDS[name]
+    if rest and not chosen.usage and chosen.run is not _quit:
+        message = f"`{rest}` is one too many: :{name} takes nothing"
+        raise CommandError("E0806", message, help=ALONE.get(name, f":{name}"))
+    return chosen.run(session, rest)
 
 
 def _named(word: str) -> str:
@@ -233,6 +241,31 @@ def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Expla
     return lambda: component(*arrays, threads="auto"), page
 
 
+def _tune(session: ReplSession, rest: str) -> Reply:
+    """The fastest of the schedules that are timed in a few seconds."""
+    from ilang.codegen.components.scheduled_text import scheduled_text
+    from ilang.codegen.components.tuning import component
+    from ilang.core.machine import CPU
+    from ilang.core.notation.components.printer import print_tree
+    from ilang.core.source import Source
+    from ilang.icli.commands.tune import ScheduleSearch
+
+    alone = not rest or rest in session.calls.heads
+    subject, words = (None, None) if alone else session.read(rest)
+    if subject is None or words is None:
+        help_line = f":tune {rest or '+ij~i'} x"
+        raise CommandError("E0819", ":tune needs a component and its arrays", help=help_line)
+    shapes = [array.shape for array in session.values(subject.written_dtypes(), words)]
+    name = Names(session.texts).fresh("tuned")
+    lines = (*session.texts.values(), f"{name} = {print_tree(subject.tree)}\n")
+    source = Source(WHERE, "\n".join(lines))
+    program = component(source.name, source.text, name)
+    task = {"name": source.name, "target": "c", "definition": name, "shapes": shapes}
+    search = ScheduleSearch(task, scheduled_text(source, program, shapes), lambda _: None)
+    search.compare(program, shapes, TUNING_SECONDS)
+    return Reply((search.result(CPU),))
+
+
 def _plot(session: ReplSession, rest: str) -> Reply:
     """A picture of an array, or of the last result; into a file where one is named."""
     from ilang.codegen.system.outputs import write_output
@@ -400,6 +433,7 @@ COMMANDS: dict[str, Colon] = {
     "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage(WRITTEN)),
     "why": Colon(PROGRAM, f"why loops are as they are: the prices {OF}", _stage(WHY)),
     "time": Colon("PROGRAM ARRAYS", "how long it runs, and its share of this machine", _time),
+    "tune": Colon("PROGRAM ARRAYS", "the fastest of other schedules, timed for ten seconds", _tune),
     "shape": Colon("[32x64,64x16 | x=32|1 | off]", "the shapes of programs, and of inputs of an op or cd", _shape),
     "names": Colon("", "every array and definition", _names),
     "drop": Colon("NAME", "forget one", _drop),
@@ -439,8 +473,13 @@ ALIASES = {
 }
 """Other words for commands, most of them from other shells."""
 
+ALONE = {
+    "undo": "`:undo` takes back what the last line did; `:drop NAME` forgets a name",
+    "names": "a name alone shows what it is: `x`",
+}
+"""The help for words after commands that take none."""
+
 ELSEWHERE = {
-    "tune": "`i tune PROGRAM --shape 64x64,64x64` in a terminal times other schedules; `:why` shows their prices",
     "test": "`i test FILE` in a terminal runs the examples in its comments",
     "check": "`i check FILE` in a terminal; a definition that is typed is checked at once",
     "set": "there are no settings: `:shape 32x64` gives shapes, `:time PROGRAM ARRAYS` times",

@@ -1,7 +1,7 @@
 """Arrays that follow from few numbers: ``zeros(2, 3)``, ``full(2, 3, 0.5)``, ``eye(3)``, ``arange(10)``, ``linspace``.
 
 A call means what it means in NumPy, with a shape in one pair of parentheses or two, and may name a module:
-``np.zeros((2, 3))``. ``rand(2, 3)`` is ``rand:2x3``.
+``np.zeros((2, 3))``. ``rand(2, 3)`` is ``rand:2x3``, uniform numbers; ``randn(2, 3)`` are normal ones.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Shape = tuple[int, ...]
 MODULES = r"(?:(?:np|numpy|jnp|torch|tf)\.(?:random\.)?)?"
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 CALL = re.compile(rf"{MODULES}([a-z]\w*)\s*\(([-+.,eE\d\s()\[\]]*)\)")
-RANGE = re.compile(rf"({NUMBER}):({NUMBER})")
-"""A range as slices write it."""
+RANGE = re.compile(rf"({NUMBER})(?::|\.\.+)({NUMBER})")
+"""A range as slices, or Rust and Swift, write it."""
 
 
 def _sizes(*numbers: Number) -> Shape:
@@ -52,13 +52,18 @@ ARRAYS: dict[str, tuple[str, Callable[..., Shape], Callable[..., Any]]] = {
     "arange": ("arange(10), arange(2, 10) or arange(0, 1, 0.1)", lambda *n: (_steps(*n)[2],),
                lambda np, shape, *n: _steps(*n)[0] + np.arange(*shape) * _steps(*n)[1]),
     "linspace": ("linspace(0, 1, 5)", lambda *n: _sizes(n[2]), lambda np, shape, *n: np.linspace(*n[:2], *shape)),
-    "rand": ("rand(2, 3)", _sizes, lambda *_: None),
+    "rand": ("rand(2, 3)", _sizes, lambda *_: "uniform"),
+    "randn": ("randn(2, 3)", _sizes, lambda *_: "normal"),
 }  # fmt: skip
-"""Functions by name: how a call is written, its shape by its numbers, its values by NumPy, shape and numbers."""
+"""Functions by name: how a call is written, its shape by its numbers, its values by NumPy, shape and numbers.
+
+Of random values the distribution is named.
+"""
 
 MAKERS = {
     **{name: name for name in ARRAYS},
-    "identity": "eye", "range": "arange", "empty": "zeros", "random": "rand", "randn": "rand",
+    "identity": "eye", "range": "arange", "empty": "zeros", "random": "rand",
+    "standard_normal": "randn",
 }  # fmt: skip
 """Functions that make an array, by their names here and elsewhere."""
 SPACED = re.compile(r"([a-z]\w*)(?:[\s:]([-+.,eEx\d\s]*))?")
@@ -77,7 +82,7 @@ def filled_shape(text: str) -> Shape:
 
 
 def filled_values(text: str) -> Any:
-    """The values of an array that a text spells, None where they are random. Raises: DataError E0720."""
+    """The values of an array that a text spells; of random ones their distribution. Raises: DataError E0720."""
     import numpy as np
 
     name, shape, numbers = _read(text)

@@ -332,7 +332,9 @@ class _NamedSteps:
             places = self.array(parts[-1])
             return self.step(*looked_up(array, places, len(parts) - 1), places, array)
         if rank < len(parts):
-            raise NoSpellingError
+            number = f"{rank} ax{'is' if rank == 1 else 'es'}"
+            message = f"{array.named()} has {number}, and {len(parts)} indices are given"
+            raise MismatchError(message, "give an index for each axis, or for the first ones")
         expressions, shape, axis = [], list(array.shape), 0
         for part in parts:
             if _is_whole(part):

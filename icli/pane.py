@@ -21,6 +21,7 @@ from ilang.core.diagnostic import CommandError, Error, ShapeError, plain
 from ilang.core.notation.lines import without_comments
 from ilang.icli.candidates import completions
 from ilang.icli.entries import Entries
+from ilang.icli.filled import RANGE, is_filled
 from ilang.icli.lines import BINDS, DEFINES, NAME, closing
 from ilang.icli.session import ReplSession
 
@@ -37,7 +38,7 @@ EXCERPT = re.compile(r" *\d* \| ?(.*)")
 WORD = re.compile(r"\w*$")
 NAMES = re.compile(rf"{NAME}(?:\s*,\s*{NAME})*\s*,?")
 """A text that may become the names of results: ``y, z``."""
-COMPUTED = re.compile(rf"\s*({NAME})\s*(?:\.\w*|[-+*/@^<>=&|.]+)\s*")
+COMPUTED = re.compile(r"(.+?)\s*(?:\.\w*|[-+*/@^<>=&|.]+|\[[^\]]*)\s*")
 """The beginning of an expression as Python writes it, of an array that it begins with."""
 HEAD = re.compile(rf"\s*{NAME}\s*\([^~=]*\)\s*")
 """A text that may become the head of a definition."""
@@ -62,6 +63,7 @@ LACKING = {
     "E0508": r".*",
 }
 """Errors of what is not there yet, and the text from their place to the end where that may still come."""
+NO_HELP = "there is no help while this is typed, by a mistake of ours"
 UNTOLD = ("E0106", "E07")
 """Errors of words that may become something else, ``data.np``, and of arrays that are begun: they mislead."""
 
@@ -78,16 +80,17 @@ def pane(session: ReplSession, text: str) -> list[str]:
     begun = BEGUN.fullmatch(code.strip())
     if begun is not None and begun[1] not in session.names():
         return [BEGINNINGS[begun[1]]]
-    whole = code.strip() + closing(code)
+    try:
+        return _meaning_or_mistake(session, code, code.strip() + closing(code))
+    except Exception as failure:  # a mistake of ours, which the prompt outlives and shows
+        return [f"{NO_HELP}: {type(failure).__name__}"]
+
+
+def _meaning_or_mistake(session: ReplSession, code: str, whole: str) -> list[str]:
     try:
         return _meaning(session, whole)
     except Error as error:
-        try:
-            return _mistake(session, code, whole, error)
-        except Exception:  # of a text that no advice is made for yet
-            return []
-    except Exception:  # whatever it is, the answer to the line will say it
-        return []
+        return _mistake(session, code, whole, error)
 
 
 def _meaning(session: ReplSession, line: str) -> list[str]:
@@ -205,8 +208,9 @@ def _lacks(session: ReplSession, code: str, whole: str, error: Error) -> list[st
     if NAMES.fullmatch(code) and error.code in ("E0401", "E0105"):
         return []
     binds = BINDS.match(code)
-    computed = COMPUTED.fullmatch(code if binds is None else binds[2])
-    if computed is not None and computed[1] in session.arrays:
+    value = code if binds is None else binds[2].strip()
+    computed = COMPUTED.fullmatch(value)
+    if computed is not None and (computed[1] in session.arrays or is_filled(computed[1])):
         return []
     may_be_head = error.code == "E0401" or "[" in code
     if may_be_head and HEAD.fullmatch(whole) and _is_head(session, code, whole):
@@ -215,7 +219,7 @@ def _lacks(session: ReplSession, code: str, whole: str, error: Error) -> list[st
     if not error.code.startswith(GROWING) or (end if is_word else start) < len(code):
         return None
     if error.code.startswith(UNTOLD) or len(whole) < start:
-        return []
+        return [f"help: {error.help}"] if RANGE.fullmatch(value) else []
     lacks = error.message.partition(" before ")[0].rstrip(",")
     return [lacks, f"help: {error.help}"] if error.help else [lacks]
 

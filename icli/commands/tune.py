@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.components import tuning
@@ -70,12 +70,12 @@ def run(request: Request, screen: Screen) -> int:
 
         # An illegal one is refused here, where its span is known.
         pipeline.schedule(component.shaped(shapes or ()), machine)
-    search = _ScheduleSearch(task, text, screen)
+    search = ScheduleSearch(task, text, screen.note)
     search.compare(component, shapes or (), seconds)
-    shown = None if search.best is None else _shown(search.best[0], task, shapes, machine)
+    shown = search.winner(machine)
     answer: dict[str, Any] = {"tried": search.tried, **search.over_chosen, "schedule": shown}
     answer["written"] = search.over_written if text.schedules else None
-    says = search.kept() if shown is None else f"{shown}\n{search.gains()}"
+    says = search.result(machine)
     if search.best is not None and request.has("--write"):
         says += f"\n{_write(request.operands[0], source, search.best[0], search.is_chosen_best)}"
     screen.write_json(answer) if screen.json else screen.write(says + "\n")
@@ -98,11 +98,13 @@ def _extents(graph: Graph) -> Sequence[Sequence[int]]:
     return [[each or 0 for each in shape] for shape in shapes]
 
 
-class _ScheduleSearch:
+class ScheduleSearch:
     """Schedules that are timed beside that of the program, and the text of the fastest with its times."""
 
-    def __init__(self, task: dict[str, Any], text: ScheduledText, screen: Screen) -> None:
-        self.task, self.text, self.screen = task, text, screen
+    def __init__(
+        self, task: dict[str, Any], text: ScheduledText, note: Callable[[str], None]
+    ) -> None:
+        self.task, self.text, self.note = task, text, note
         self.reference = "written" if text.schedules else "chosen"
         self.best: tuple[str, tuning.Times] | None = None
         self.chosen: tuning.Times | None = None
@@ -140,7 +142,23 @@ class _ScheduleSearch:
         except KeyboardInterrupt:
             self.interrupted = True
 
-    def kept(self) -> str:
+    def result(self, machine: Machine) -> str:
+        """The schedules of the winner and its gains, or the sentence where the schedule of the program stays."""
+        return self._kept() if self.best is None else f"{self.winner(machine)}\n{self._gains()}"
+
+    def winner(self, machine: Machine) -> str | None:
+        """The schedules of all expressions of the fastest text, as they could be pasted; None where none won."""
+        if self.best is None:
+            return None
+        from ilang.core import pipeline
+        from ilang.core.explain.page import schedule_text
+
+        fastest = tuning.component(self.task["name"], self.best[0], self.task["definition"])
+        return schedule_text(
+            pipeline.explain(fastest.graph(), self.task["shapes"], machine=machine)
+        )
+
+    def _kept(self) -> str:
         """The sentence where the schedule of the program stays."""
         if not self.tried:
             return LEFT_OUT.format(self.left_out) if self.left_out else NOTHING
@@ -151,7 +169,7 @@ class _ScheduleSearch:
             says += f": {_speed(self.chosen[::-1])}"
         return says + self._more()
 
-    def gains(self) -> str:
+    def _gains(self) -> str:
         """The gains of the winner over the schedule of the program, and over the chosen one."""
         assert self.best is not None
         lines = [_speed(self.best[1], self.reference)]
@@ -163,7 +181,11 @@ class _ScheduleSearch:
 
     def _more(self) -> str:
         """The number of schedules that there was no time for, as words."""
-        return f"; {self.untried} more with a longer --time" if self.untried else ""
+        return (
+            f"; {self.untried} more were not timed: `i tune --time SECONDS` has longer"
+            if self.untried
+            else ""
+        )
 
     def _schedules(self, program: Component, shapes: Any) -> dict[str, str]:
         """The texts that are timed, each with what is said of it."""
@@ -187,7 +209,7 @@ class _ScheduleSearch:
             times = self._timed(self.text.source.text, text, EACH)
             if isinstance(times, str):
                 self.left_out += 1
-                self.screen.note(f"left out: {times}: {schedules[text]}")
+                self.note(f"left out: {times}: {schedules[text]}")
                 continue
             self.tried += 1
             if text == self.text.bare.text:
@@ -197,7 +219,7 @@ class _ScheduleSearch:
             ):
                 self.best = text, times
                 says = _speed(times, self.reference)
-                self.screen.note(f"{self.tried:4}  {says}  {schedules[text]}")
+                self.note(f"{self.tried:4}  {says}  {schedules[text]}")
 
     def _time_again(self, text: str, times: tuning.Times) -> None:
         """Time the fastest once more, where it has to win again; over the chosen schedule, too, if one is written."""
@@ -207,11 +229,11 @@ class _ScheduleSearch:
             beside = self._timed(bare, text, 2 * EACH)
             self.best_beside_chosen = None if isinstance(beside, str) else beside
             if is_chosen_faster and (isinstance(beside, str) or not tuning.is_faster(beside)):
-                self.screen.note(NOT_CHOSEN)
+                self.note(NOT_CHOSEN)
                 text = bare
         again = self._timed(self.text.source.text, text, 2 * EACH)
         if isinstance(again, str) or not tuning.is_faster(again):
-            self.screen.note(ONCE_MORE)
+            self.note(ONCE_MORE)
             self.best = None
             return
         self.best = text, again
@@ -228,15 +250,6 @@ def _gain(times: tuning.Times | None) -> dict[str, float | None]:
 def _speed(times: tuning.Times, than: str = "chosen") -> str:
     gain, spread = tuning.gain(times), tuning.spread(times)
     return f"{gain:.2f} times as fast as the {than} schedule, spread {spread:.0%}"
-
-
-def _shown(text: str, task: dict[str, Any], shapes: Any, machine: Machine) -> str:
-    """The schedules of all expressions of a text, as they could be pasted."""
-    from ilang.core import pipeline
-    from ilang.core.explain.page import schedule_text
-
-    winner = tuning.component(task["name"], text, task["definition"])
-    return schedule_text(pipeline.explain(winner.graph(), shapes, machine=machine))
 
 
 def _write(operand: str, source: Source, text: str, is_chosen: bool) -> str:

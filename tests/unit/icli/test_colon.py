@@ -2,11 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from ilang.codegen.components import tuning
 from ilang.codegen.system.npy import Array
 from ilang.core.diagnostic import Error
 from ilang.core.explain.explanation import Cost
@@ -35,6 +37,25 @@ def code(session: ReplSession, line: str) -> str:
     assert isinstance(part, Error)
     assert part.help
     return part.code
+
+
+def test_tune(session: ReplSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schedules of definitions are timed at the shapes of the arrays: here each is twice as fast as what is chosen."""
+    tasks = list[dict[str, Any]]()
+
+    def timed(task: dict[str, Any], _: float) -> tuning.Times:
+        tasks.append(task)
+        return [2.0] * 4, [1.0] * 4
+
+    monkeypatch.setattr(tuning, "timed", timed)
+    monkeypatch.setattr(tuning, "compiled_ahead", lambda _, texts: texts)
+    session.feed("tuned = ik*kj~ijk >> +ijk~ij")
+    session.feed("w = rand:40x30")
+    session.feed("v = rand:30x50")
+    assert "2.00 times as fast as the chosen schedule" in said(session, ":tune tuned w v")
+    assert tasks[0]["shapes"] == [(40, 30), (30, 50)]
+    assert tasks[0]["texts"][0].endswith("tuned2 = tuned\n")
+    assert said(session, ":tune -i~i y").startswith("nothing to tune")
 
 
 @pytest.mark.usefixtures("compiled_quickly")
@@ -94,7 +115,18 @@ def test_a_matrix_is_drawn_as_a_heat_map(session: ReplSession) -> None:
         (":frob", "there is no command :frob", "there are :explain, :loops,"),
         (":time", ":time needs a program and its arrays", ":time +ij~i x"),
         (":time sums", ":time needs a program and its arrays", ":time sums x"),
-        (":tune", "there is no command :tune", "`i tune PROGRAM"),
+        (
+            ":undo x",
+            "`x` is one too many: :undo takes nothing",
+            "`:undo` takes back what the last line did",
+        ),
+        (
+            ":names x y",
+            "`x y` is one too many: :names takes nothing",
+            "a name alone shows what it is",
+        ),
+        (":tune", ":tune needs a component and its arrays", ":tune +ij~i x"),
+        (":tune sums", ":tune needs a component and its arrays", ":tune sums x"),
     ],
 )
 def test_refused_commands(line: str, message: str, advice: str, session: ReplSession) -> None:

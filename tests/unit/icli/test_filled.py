@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ilang.core.diagnostic import DataError
-from ilang.icli.arrays import array_of, random_array
+from ilang.icli.arrays import array_of, normal_array, random_array
 from ilang.icli.filled import filled_shape
 from ilang.icli.session import ReplSession
 
@@ -28,6 +28,7 @@ from ilang.icli.session import ReplSession
         ("arange(-1)", "f32", []),
         ("f64:linspace(0, 1, 7)", "f64", np.linspace(0, 1, 7)),
         ("rand(2,3)", "f32", random_array((2, 3), "f32", 0)),
+        ("f64:np.random.randn(2,3)", "f64", normal_array((2, 3), "f64", 0)),
     ],
 )
 def test_values(text: str, dtype: str, values: Any) -> None:
@@ -54,6 +55,7 @@ def test_values(text: str, dtype: str, values: Any) -> None:
         ("i64:linspace(0, 1, 3)", "E0723", "f64:linspace(0, 1, 3)"),
         ("arange(16777218)", "E0723", "f64:"),
         ("i32:rand(3)", "E0724", "i32:[0, 1]"),
+        ("bool:randn(3)", "E0724", "bool:[0, 1]"),
         ("zeros(1000000, 1000000)", "E0727", "smaller"),
         ("zeros(x)", "E0720", "rand:32x64"),
     ],
@@ -73,3 +75,11 @@ def test_they_are_arrays_of_the_repl() -> None:
     assert "[0. 3. 6. 9.]" in str(session.feed("f(arange(4), linspace(0, 6, 4))").parts[0])
     session.feed("zeros(a[n]) = (I | 0) >> i*.~i")
     assert "E0" in str(session.feed("zeros(3)").parts[0])  # a name of the session comes first
+
+
+def test_normal_numbers() -> None:
+    """Their moments are those of the distribution; each operand of a command has its own."""
+    values = normal_array((40_000,), "f32", 1)
+    assert values.dtype == np.float32
+    assert np.allclose([np.mean(values**n) for n in range(1, 5)], [0, 1, 0, 3], atol=0.1)
+    assert abs(np.corrcoef(values, normal_array((40_000,), "f32", 2))[0, 1]) < 0.02

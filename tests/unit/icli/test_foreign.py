@@ -75,7 +75,7 @@ def typed(session: ReplSession, line: str) -> Any:
         ("not x", [0, 0, 0]),
         ("x and x", [1, 1, 1]),
         ("np.array([[1, 2]])", [[1, 2]]),
-        ("randn(2)", [0.883311, 0.431528]),
+        ("random(2)", [0.883311, 0.431528]),
         ("[k * 2 for k in x]", X * 2),
         ("[k for k in range(3)]", np.arange(3)),
         ("(x > 1) & (x < 3)", [0, 1, 0]),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ilang.icli.pane import pane
+from ilang.icli.pane import NO_HELP, pane
 from ilang.icli.session import ReplSession
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
@@ -76,6 +76,10 @@ def test_meanings(text: str, lines: list[str], session: ReplSession) -> None:
         ("y = zeros(2, ", "2"),
         ("y, z", None),
         ("x *", None),
+        ("zeros(3) +", None),
+        ("y = x[", None),
+        ("y = x[0, ", None),
+        ("y = 0..10", "help: write `arange(0, 10)`, which ends before 10"),
         ("x.s", None),
         ("y = data.np", None),
         ("y = [1, ", None),
@@ -104,7 +108,7 @@ LINES = (
     'op net(x) = tanh("w" * x + "b" 2)', "cd step(x, t) { loss = x + t; p =- 0.1 *. p.grad }",
     'einsum("ij,jk->ik") x x', 'einx.mean("a [b]", b=3) x', "y, z = (+ij~i & >ij~i) x", "x = [[1,2],[3,4]]",
     'elementwise("f: x -> sin(x)") x', "+ij~i | j:4 | ij'j x", "y = softmax(sums(x))", "y = x.npy",
-    "y = zeros(2, 3)", "+i~. linspace(0, 1, 5)",
+    "y = zeros(2, 3)", "+i~. linspace(0, 1, 5)", "y = randn(2, 3)",
 )  # fmt: skip
 
 
@@ -134,6 +138,16 @@ def test_mistakes(text: str, code: str, place: str | None, session: ReplSession)
     if place is not None:
         assert lines[2] == place
         assert lines[1] in text
+
+
+def test_a_mistake_of_ours_ends_no_prompt(
+    session: ReplSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr("ilang.icli.pane._meaning", fails)
+    assert pane(session, "+ij~i") == [f"{NO_HELP}: KeyError"]
 
 
 def test_many_formulas_are_counted(session: ReplSession) -> None:

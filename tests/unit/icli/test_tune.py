@@ -131,7 +131,7 @@ def test_a_schedule_that_wins_by_less_than_the_spread_does_not(
     assert re.fullmatch(
         "none of 1 is faster than the written schedule by more than the spread:"
         " 0.90 times as fast as the chosen schedule, spread 67%;"
-        " [0-9]+ more with a longer --time\n",
+        " [0-9]+ more were not timed: `i tune --time SECONDS` has longer\n",
         capsys.readouterr().out,
     )
 
