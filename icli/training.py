@@ -150,7 +150,8 @@ class Training:
             return DataError(
                 "E0763", message, help="--debug-nan finds the expression where it appears first"
             )
-        from ilang.codegen.session.session import first_not_finite, not_finite
+        from ilang.codegen.session.batches import not_finite
+        from ilang.codegen.session.session import first_not_finite
 
         cause = first_not_finite(self.job.session, batch, *before)
         if cause is None:

@@ -20,10 +20,9 @@ import numpy as np
 import pytest
 
 from ilang import Error, LossWarning, load
-from ilang.codegen.session.batches import Batches
+from ilang.codegen.session.batches import Batches, not_finite
 from ilang.codegen.session.checkpoint import read
 from ilang.codegen.session.mpi import FAILURE, MARK, relayed
-from ilang.codegen.session.session import not_finite
 from ilang.icli.curve import curve_svg, curve_text
 from ilang.icli.definitions import NOTHING_RETURNED
 from tests.unit.icli.front import ENTRY, environment, i
