@@ -50,6 +50,18 @@ TOPICS = {
     "I": "the inputs as they are, beside what is computed from them: `(I & +ij~i) >> ij/i~ij`",
     "axis": "an axis is a direction of an array, as the rows of a matrix are; in `+ij~i` each letter is one; "
     "its extent, how many elements it has, comes from the arrays: `--shape 64x32`",
+    "guard": "a condition in brackets after the axes of an input, `ij[j<=i]~ij`: elements for which it does not "
+    "hold are 0 between inputs, and left out of a sum, a maximum or a product; `i explain '['` has the sign",
+    "window": "neighbours that an index in parentheses reads: `(i+k:3)~ik` has the elements i, i+1 and i+2, and "
+    "`+(i+k:3)~i` adds them up",
+    "stride": "the steps of a window: `>(2i+k:2)~i` is the larger of elements 0 and 1, of 2 and 3, ...",
+    "dilation": "the distance of a window's elements: `+(i+2k:3)~i` adds up the elements i, i+2 and i+4",
+    "padding": "an offset in a window adds elements at both ends, which are 0: `+(i+k:3-1)~i` has as many results "
+    "as elements; a maximum leaves them out",
+    "reduction": "a letter that the result lacks is gone through, and what is read is added up, multiplied, or the "
+    "largest or smallest is taken: `+ij~i`, `*ij~i`, `>ij~i`, `<ij~i`",
+    "component": "a program with its inputs and results; `f >> g` hands the results of f on, `f & g` gives both the "
+    "same inputs, `f | g` stand side by side",
     "broadcast": "an input that lacks a letter is repeated along it: `ij+j~ij` adds a vector to each row",
     "flops": "operations on floating-point numbers, counted in the formulas; with few of them a byte, memory is "
     "slower than arithmetic",
@@ -65,6 +77,19 @@ TOPICS = {
     "`i explain PROGRAM --schedule` shows what was chosen, docs/schedules.md how to write it",
 }
 """Words of the pages that ``i explain`` prints."""
+PHRASES = {
+    "matrix product": "matmul",
+    "matrix multiplication": "matmul",
+    "matrix multiply": "matmul",
+    "scalar product": "dot",
+    "kronecker product": "kron",
+    "cumulative sum": "cumsum",
+    "running sum": "cumsum",
+    "max pooling": "max_pool2d",
+    "moving average": "window",
+    "mean squared error": "squared_error",
+}
+"""Names of several words."""
 LIKE = {"]": "[", "(": ":", ")": ":"}
 
 
@@ -78,6 +103,7 @@ def word_page(word: str) -> Page | None:
     """The page on a function of other systems, or on one of these systems; None where nothing is known."""
     from ilang.icli.equivalents import NAMES, SYSTEMS, cheat_sheet
 
+    word = PHRASES.get(word.lower()) or "_".join(word.removesuffix(" product").split())
     key = word.lower()
     if key in NAMES:
         text = cheat_sheet(NAMES[key]) + f"\n\n{ARRAYS}\n"

@@ -164,6 +164,13 @@ MOVES = {
         "an axis that repeats is a letter that an input lacks: `ij*i~ij`",
     ),
     **dict.fromkeys(("seed", "manual_seed"), "the numbers of `rand:2x3` are the same every time"),
+    **dict.fromkeys(
+        ("mod", "modulo", "remainder"),
+        f"it is written `{_KERNEL.format('x, y -> x - y * floor_divide(x, y)')}`",
+    ),
+    "floor": f"it is written `{_KERNEL.format('x -> floor_divide(x, 1)')}`",
+    "ceil": f"it is written `{_KERNEL.format('x -> -floor_divide(-x, 1)')}`",
+    "round": f"halves upwards, it is written `{_KERNEL.format('x -> floor_divide(x + 0.5, 1)')}`",
     "tile": 'it is written `einx.id("a -> (n a)", n=2)`',
     "reverse": 'it is written `einx.flip("... [c]")`, along the last axis',
     "variance": "`var` is a component of `std`",

@@ -113,7 +113,7 @@ def _program(argument: str, request: Request) -> Tree | Module | Page:
     if request.plain:
         return open_program(argument)
     named = not (request.has("--shape") or request.has("--emit"))
-    is_word = argument.isidentifier() and not is_file(argument)
+    is_word = argument.replace(" ", "_").isidentifier() and not is_file(argument)
     is_other = argument == "-" or (is_file(argument) and argument != ".")
     page = None if is_other else sign_page(argument)
     page = word_page(argument) if page is None and is_word and named else page
