@@ -255,7 +255,8 @@ def _tune(session: ReplSession, rest: str) -> Reply:
     if subject is None or words is None:
         help_line = f":tune {rest or '+ij~i'} x"
         raise CommandError("E0819", ":tune needs a component and its arrays", help=help_line)
-    shapes = [array.shape for array in session.values(subject.written_dtypes(), words)]
+    arrays = session.values(subject.graph.written_dtypes(), words)
+    shapes = [array.shape for array in arrays]
     name = Names(session.texts).fresh("tuned")
     lines = (*session.texts.values(), f"{name} = {print_tree(subject.tree)}\n")
     source = Source(WHERE, "\n".join(lines))

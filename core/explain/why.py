@@ -12,6 +12,7 @@ Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from textwrap import wrap
 
 from ilang.core.explain.page import table
@@ -46,7 +47,8 @@ class Why:
         if pages and self.units:
             pages += [f"Axes over one element have no loop: {', '.join(self.units)}."]
         pages += [UNIT] if pages else []
-        pages += [self.others] if self.others else []
+        lines = (wrap(each, COLUMNS, break_on_hyphens=False) for each in self.others.splitlines())
+        pages += ["\n".join(chain(*lines))] if self.others else []
         return "\n\n".join(pages) + "\n"
 
 
@@ -85,15 +87,15 @@ def _others(scheduled: Scheduled, is_priced: bool) -> str:
     if scheduled.machine.core is None:
         reason = "prices are of processors, not of GPUs"
     elif any(size.fixed is None for size in scheduled.shaped.sizes):
-        reason = "prices need all extents (--shape)"
+        reason = "extents are open; give them, as --shape 64x32"
     else:
-        reason = "no reduction stands by itself"
+        reason = "prices are of sums, maxima and the like that share no loop with others"
     if is_written:
         return (
             f"The schedule is written in the program, and has no price: {reason}.\n"
             "`i diff PROGRAM --unscheduled` shows the one that would be chosen."
         )
-    return f"Rules chose the loops, not a price: {reason}."
+    return f"Rules chose the loops, and no prices were compared: {reason}."
 
 
 def _page(priced: Priced) -> Iterator[str]:
@@ -118,9 +120,9 @@ def _page(priced: Priced) -> Iterator[str]:
     yield ""
     at_once = [each.at_once for each in priced.candidates]
     added = [each.added for each in priced.candidates]
-    yield from _cells("at once, the longest counts", numbers)
+    yield from _cells("side by side: the longest", numbers)
     yield from _shares(priced.candidates, at_once)
-    yield from _cells("added", [])
+    yield from _cells("and besides", [])
     yield from _shares(priced.candidates, added)
     yield ""
     for text in (priced.reason, *priced.written):

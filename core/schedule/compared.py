@@ -41,7 +41,7 @@ TILE: _Names = (
     ("multiply-adds", "loads", "chains of additions"),
     (
         "sums stored",
-        "lines waited for",
+        "cache lines waited for",
         "sums added in memory",
         "tiles begun and ended",
         "elements packed",
@@ -49,10 +49,10 @@ TILE: _Names = (
 )
 """The names of what takes the cycles of a tile, at once with lines, and added."""
 LOOPS: _Names = (
-    ("vectors", "loads that wait", "chains of results"),
+    ("arithmetic in vectors", "loads that wait", "chains of operations"),
     (
         "results stored",
-        "lines waited for",
+        "cache lines waited for",
         "terms left over or widened",
         "rows begun and ended",
         "elements packed",
@@ -314,7 +314,7 @@ def _priced_loops(
 def _candidate(node: Assignment, nest: Nest | None, price: Price, parts: _Names) -> PricedTile:
     assert nest is not None
     names = [*parts[0]]
-    names += [f"lines into L{n}" for n in range(1, len(price.at_once[0]) - len(names) + 1)]
+    names += [f"cache lines into L{n}" for n in range(1, len(price.at_once[0]) - len(names) + 1)]
     weights, longest = price.weights(), dict[str, float]()
     for weight, cycles in zip(weights, price.at_once, strict=True):
         name = names[cycles.index(max(cycles))]

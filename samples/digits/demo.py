@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple, NoReturn
 
 try:
@@ -29,7 +30,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "digits"
 DRIVER = "classify"
-REPETITIONS = 300
+REPETITIONS = 100
+ROUNDS = 5
 LEAST_ACCURACY = 0.95
 MOST_DIFFERENCE = 1e-4  # between the probabilities of C and of NumPy
 SHADES, PLAIN_SHADES = " ░▒▓█", " .:+#"
@@ -52,10 +54,12 @@ class Tools(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a C program said: probabilities `[n, 10]` and its median seconds per call."""
+    """What a C program said: probabilities `[n, 10]`; medians of seconds per call, of NumPy's, and of their ratio."""
 
     probabilities: Floats
     seconds: float
+    numpy_seconds: float
+    ratio: float
 
 
 def heading(number: int, text: str) -> None:
@@ -165,10 +169,17 @@ def classify(x: Floats, w: Weights) -> Reading:
         file.write(np.int64(len(x)).tobytes())
         for array in (w["w1"], w["b1"], w["w2"], w["b2"], x):
             file.write(array.astype(np.float32).tobytes())
-    output = run([f"./{short(BUILD / DRIVER)}", short(given), short(found), str(REPETITIONS)])
-    print(f"   {output.strip()}")
+    driver = [f"./{short(BUILD / DRIVER)}", short(given), short(found), str(REPETITIONS)]
+    outputs: list[str] = []
+    numpy_seconds: list[float] = []
+    for _ in range(ROUNDS):  # one after the other, so that what slows the machine slows both
+        outputs.append(run(driver))
+        numpy_seconds.append(time_numpy(x, w))
+    print(f"   {outputs[-1].strip()}")
     probabilities = np.fromfile(found, np.float32).reshape(len(x), -1)
-    return Reading(probabilities, float(output.split()[-1]))
+    seconds = [float(output.split()[-1]) for output in outputs]
+    ratios = [n / s if s else float("inf") for n, s in zip(numpy_seconds, seconds, strict=True)]
+    return Reading(probabilities, median(seconds), median(numpy_seconds), median(ratios))
 
 
 def shades() -> str:
@@ -212,7 +223,7 @@ def time_numpy(x: Floats, w: Weights) -> float:
         start = time.perf_counter()
         forward(x, w)
         seconds.append(time.perf_counter() - start)
-    return sorted(seconds)[REPETITIONS // 2]
+    return median(seconds)
 
 
 def judge(data: Split, w: Weights, reading: Reading) -> None:
@@ -221,13 +232,11 @@ def judge(data: Split, w: Weights, reading: Reading) -> None:
     wanted = forward(data.held_x, w)[1]
     difference = float(np.abs(reading.probabilities - wanted).max())
     hits = int(np.sum(reading.probabilities.argmax(axis=1) == data.held_y))
-    numpy_seconds = time_numpy(data.held_x, w)
     print(f"   accuracy     {hits / n:.2%}, {hits} of {n} images never trained on")
     print(f"   difference   {difference:.1e} at most, from NumPy's probabilities")
-    ratio = numpy_seconds / reading.seconds if reading.seconds else float("inf")
     spent = f"{reading.seconds * 1e3:.3f} ms for the {n} images"
-    print(f"   C            {spent}: NumPy / C = {ratio:.2f}")
-    print(f"   NumPy        {numpy_seconds * 1e3:.3f} ms for the same")
+    print(f"   C            {spent}: NumPy / C = {reading.ratio:.2f}, the median of {ROUNDS}")
+    print(f"   NumPy        {reading.numpy_seconds * 1e3:.3f} ms for the same")
     if not difference <= MOST_DIFFERENCE:
         fail(f"C and NumPy differ by more than {MOST_DIFFERENCE:g}", status=1)
     if hits / n < LEAST_ACCURACY:

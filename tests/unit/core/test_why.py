@@ -76,7 +76,8 @@ def test_a_candidate_is_a_schedule() -> None:
 
 def test_rules_are_said_to_choose() -> None:
     assert i(PRODUCT).why() == Why(
-        (), "Rules chose the loops, not a price: prices need all extents (--shape)."
+        (),
+        "Rules chose the loops, and no prices were compared: extents are open; give them, as --shape 64x32.",
     )
 
 
@@ -126,7 +127,7 @@ def test_a_written_schedule_stands_beside_the_candidates() -> None:
     (says,) = priced.written
     assert says.startswith("Written: 2.21 ms by the model, 9.4 % more than 1, the cheapest: ")
     assert says.endswith(
-        "592,946 cycles more for lines waited for. Without it, tile 1 would be chosen."
+        "592,946 cycles more for cache lines waited for. Without it, tile 1 would be chosen."
     )
     assert "\n  written     6,618,407  multiply-adds  | i:8,j:32,k:256" in str(why)
     assert abs(sum(priced.candidates[-1].counted().values()) - priced.candidates[-1].cycles) <= 6
@@ -142,7 +143,7 @@ def test_a_written_copy_is_priced() -> None:
     ]
     plain, packed = (each.candidates[-1] for each in priced)
     assert plain.added["elements packed"] == 0
-    assert packed.added["lines waited for"] < plain.added["lines waited for"] / 10
+    assert packed.added["cache lines waited for"] < plain.added["cache lines waited for"] / 10
     assert packed.added["elements packed"] > 0
     assert packed.cycles < plain.cycles
 
@@ -178,8 +179,11 @@ def test_written_loops_of_another_reduction_have_a_price() -> None:
 
 def test_without_a_price_the_reason_is_said() -> None:
     for text, reason in (
-        ("ik*kj~ijk || i j k >> +ijk~ij || i j k 0", "prices need all extents (--shape)."),
-        ("ij~ji || j i", "prices need all extents (--shape)."),
+        (
+            "ik*kj~ijk || i j k >> +ijk~ij || i j k 0",
+            "extents are open; give them, as --shape 64x32.",
+        ),
+        ("ij~ji || j i", "extents are open; give them, as --shape 64x32."),
     ):
         why = i(text).why()
         assert why.priced == ()
