@@ -5,7 +5,6 @@ The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from ilang.icli.array_functions import MismatchError
 from ilang.icli.arrays import arrays_of, not_an_array
 from ilang.icli.calls import defined_name
 from ilang.icli.filled import call_of, range_of
-from ilang.icli.foreign import UnknownNameError, spelled, value_names
+from ilang.icli.foreign import UnknownNameError, expression_of, spelled, value_names
 from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
 from ilang.icli.literal import respelled
 from ilang.icli.respelling import as_python, assignment, colon_command, tensor_function
@@ -273,11 +272,8 @@ def typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
 
     Names of arrays are those of the text that no call has, in the order in which they stand there.
     """
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    names = value_names(tree)
+    tree = expression_of(text)
+    names = [] if tree is None else value_names(tree)
     if not names or len(names) != len(operands) or "-" in operands:
         return None
     try:

@@ -106,9 +106,8 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
     Raises: UnknownNameError for a name among arrays, or in a known function, that is bound to nothing; MismatchError.
     """
     text = as_python(text)
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = expression_of(text)
+    if tree is None:
         return None
     names = value_names(tree)
     number = (
@@ -138,6 +137,14 @@ def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
         if reading.lines
         else [last.text]
     )
+
+
+def expression_of(text: str) -> ast.expr | None:
+    """A text as an expression of Python; None where it is none."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def value_names(tree: ast.expr) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-from ilang.core.diagnostic import DataError, Error, as_object, plain, visible
+from ilang.core.diagnostic import DataError, Error, as_object, gathered, plain, visible
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
@@ -150,6 +150,14 @@ class Screen:
             self._tell(each)
         if error.others:
             self.note(f"\n{1 + len(error.others)} errors")
+
+    def verdict(self, answer: Mapping[str, object], refused: Sequence[Error]) -> int:
+        """End a command that goes on after errors: the errors, or in JSON the answer; the status is the worst one."""
+        if self.json:
+            self.write_json({"ok": not refused, **answer})
+        elif refused:
+            self.complain(gathered(refused))
+        return max((error.status for error in refused), default=0)
 
     def _tell(self, error: Error) -> None:
         text, width = plain(error), self.width(sys.stderr)

@@ -235,7 +235,7 @@ def programs_of(program: Tree | Module, request: Request) -> list[ProgramAtShape
         functions = functions_of(program, name)
         if functions:
             return [*_definitions(functions, request)]
-    graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
+    graphs = [each.graph for each in subjects(program, request.all("--def"))]
     return [ComponentAtShapes(*each) for each in all_shapes(graphs, request.all("--shape"))]
 
 

@@ -289,38 +289,40 @@ def _ordered(layer: Sequence[int], links: Sequence[tuple[int, int]]) -> list[lis
     rows: list[list[int]] = [[] for _ in range(1 + max(layer, default=-1))]
     for n, at in enumerate(layer):
         rows[at].append(n)
-    up, down = _neighbours(len(layer), links)
-    for sweep in range(SWEEPS):
-        near = up if sweep % 2 == 0 else down
-        for row in rows if sweep % 2 == 0 else reversed(rows):
-            place = {n: at for each in rows for at, n in enumerate(each)}
-            row.sort(key=lambda n: _mean([place[m] for m in near[n]], place[n]))
+    for row, near in _sweeps(rows, len(layer), links):
+        place = {n: at for each in rows for at, n in enumerate(each)}
+        row.sort(key=lambda n: _mean([place[m] for m in near[n]], place[n]))
     return rows
 
 
 def _placed(
-    rows: Sequence[Sequence[int]],
-    links: Sequence[tuple[int, int]],
-    widths: Sequence[float],
-    gap: float,
+    rows: Sequence[list[int]], links: Sequence[tuple[int, int]], widths: Sequence[float], gap: float
 ) -> list[float]:
     """The middle of each box across: near the mean of those that it is linked to, as far as others leave room."""
     middle = [0.0] * len(widths)
-    up, down = _neighbours(len(widths), links)
-    for sweep in range(SWEEPS):
-        near = up if sweep % 2 == 0 else down
-        for row in rows if sweep % 2 == 0 else reversed(rows):
-            wished = [_mean([middle[m] for m in near[n]], middle[n]) for n in row]
-            from_left, from_right = list(wished), list(wished)
-            for at in range(1, len(row)):
-                least = (widths[row[at - 1]] + widths[row[at]]) / 2 + gap
-                from_left[at] = max(wished[at], from_left[at - 1] + least)
-            for at in range(len(row) - 2, -1, -1):
-                least = (widths[row[at]] + widths[row[at + 1]]) / 2 + gap
-                from_right[at] = min(wished[at], from_right[at + 1] - least)
-            for at, n in enumerate(row):
-                middle[n] = (from_left[at] + from_right[at]) / 2
+    for row, near in _sweeps(rows, len(widths), links):
+        wished = [_mean([middle[m] for m in near[n]], middle[n]) for n in row]
+        from_left, from_right = list(wished), list(wished)
+        for at in range(1, len(row)):
+            least = (widths[row[at - 1]] + widths[row[at]]) / 2 + gap
+            from_left[at] = max(wished[at], from_left[at - 1] + least)
+        for at in range(len(row) - 2, -1, -1):
+            least = (widths[row[at]] + widths[row[at + 1]]) / 2 + gap
+            from_right[at] = min(wished[at], from_right[at + 1] - least)
+        for at, n in enumerate(row):
+            middle[n] = (from_left[at] + from_right[at]) / 2
     return middle
+
+
+def _sweeps(
+    rows: Sequence[list[int]], count: int, links: Sequence[tuple[int, int]]
+) -> Iterator[tuple[list[int], list[list[int]]]]:
+    """The layers several times, downwards and upwards in turn, with the boxes that each box is near to on the way."""
+    up, down = _neighbours(count, links)
+    for sweep in range(SWEEPS):
+        downwards = sweep % 2 == 0
+        for row in rows if downwards else reversed(rows):
+            yield row, up if downwards else down
 
 
 def _neighbours(

@@ -11,13 +11,11 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
 from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.ops import PRIMITIVES
 
+Spelling = Callable[[int], str]
+"""The words for axes, sizes or values, by their numbers."""
 
-def affine_text(
-    index: Affine,
-    name: Callable[[int], str],
-    size: Callable[[int], str] = str,
-    source: Callable[[int], str] = str,
-) -> str:
+
+def affine_text(index: Affine, name: Spelling, size: Spelling = str, source: Spelling = str) -> str:
     """An affine index: ``2i+k-1``.
 
     ``size`` names the sizes in it, or gives their numbers; ``source`` names what is looked up.
@@ -30,10 +28,7 @@ def affine_text(
 
 
 def affine_terms(
-    index: Affine,
-    name: Callable[[int], str],
-    size: Callable[[int], str] = str,
-    source: Callable[[int], str] = str,
+    index: Affine, name: Spelling, size: Spelling = str, source: Spelling = str
 ) -> list[tuple[int, str]]:
     """The terms of an affine index: a coefficient and a word each; the number comes last, with an empty word."""
     offset = index.offset
@@ -50,10 +45,7 @@ def affine_terms(
 
 
 def subscript(
-    index: Sequence[Affine],
-    name: Callable[[int], str],
-    size: Callable[[int], str] = str,
-    source: Callable[[int], str] = str,
+    index: Sequence[Affine], name: Spelling, size: Spelling = str, source: Spelling = str
 ) -> str:
     """An index in brackets, ``[n,2y+u]``; empty for a scalar."""
     words = ",".join(affine_text(part, name, size, source) for part in index)
@@ -61,10 +53,7 @@ def subscript(
 
 
 def guards_text(
-    guards: Sequence[Within],
-    name: Callable[[int], str],
-    size: Callable[[int], str] = str,
-    source: Callable[[int], str] = str,
+    guards: Sequence[Within], name: Spelling, size: Spelling = str, source: Spelling = str
 ) -> str:
     """Guards as conditions: ``0 <= i-j and 0 <= k < n``."""
     return " and ".join(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ilang.core.calculus.affine import Affine
-from ilang.core.explain.expression import number_text, subscript
+from ilang.core.explain.expression import Spelling, number_text, subscript
 from ilang.core.record import record
 
 
@@ -25,8 +25,8 @@ def projection_row(
     tensor: str,
     index: Sequence[Affine],
     axes: Sequence[str],
-    size: Callable[[int], str] = str,
-    source: Callable[[int], str] = str,
+    size: Spelling,
+    source: Spelling = str,
 ) -> ProjectionRow:
     """The row of an index over named axes; ``size`` names the sizes in it, ``source`` what is looked up."""
     cells = []

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import Error, ScheduleError, ShapeError, as_object, gathered
+from ilang.core.diagnostic import Error, ScheduleError, ShapeError, as_object
 from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
@@ -64,12 +64,8 @@ def run(request: Request, screen: Screen) -> int:
             answers, errors = [{"name": None, "error": as_object(error)}], [error]
         files.append({"file": path, "ok": not errors, "definitions": answers})
         refused += errors
-    if screen.json:
-        answer = {"definitions": files[0]["definitions"]} if is_one else {"files": files}
-        screen.write_json({"ok": not refused, **answer})
-    elif refused:
-        screen.complain(gathered(refused))
-    return max((error.status for error in refused), default=0)
+    answer = {"definitions": files[0]["definitions"]} if is_one else {"files": files}
+    return screen.verdict(answer, refused)
 
 
 def _program(

@@ -21,9 +21,8 @@ EMITTED = ("shapes", "loops", *MACHINES)
 
 def run(request: Request, screen: Screen) -> int:
     """Print the gradient of each component that the operand holds."""
-    name = request.one("--def")
     program = open_program(request.operands[0])
-    graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
+    graphs = [each.graph for each in subjects(program, request.all("--def"))]
     shaped = all_shapes(graphs, request.all("--shape"))
     wrt = request.all("--wrt")
 

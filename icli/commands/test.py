@@ -43,11 +43,7 @@ def run(request: Request, screen: Screen) -> int:
         refused += errors
         if not errors and not screen.json:
             screen.write_exact(f"{visible(path)} {'ok' if count else 'has no example'}\n")
-    if screen.json:
-        screen.write_json({"ok": not refused, "files": files})
-    elif refused:
-        screen.complain(gathered(refused))
-    return max((error.status for error in refused), default=0)
+    return screen.verdict({"files": files}, refused)
 
 
 def _file(path: str, request: Request, target: str) -> tuple[int, list[Error]]:
