@@ -71,20 +71,20 @@ class LessonSession(ReplSession):
         self.hinted, self.last = 0, None
         self._have({})
         self.arrays = dict(
-            zip(self._run(0), self.values([], [*self._run(0).values()]), strict=True)
+            zip(self._arrays_of(0), self.values([], [*self._arrays_of(0).values()]), strict=True)
         )
         if self.lesson.file is not None:
             name, text = self.lesson.file
             (Path(self.folder.name) / name).write_text(text, "utf-8")
 
-    def _run(self, number: int) -> dict[str, str]:
+    def _arrays_of(self, number: int) -> dict[str, str]:
         """The arrays of a run by name, as they are written."""
         return self.lesson.arrays[number] if self.lesson.arrays else {}
 
     def page(self) -> str:
         """The text of the lesson, its task, and what may be typed."""
         number, lesson = self.left[0]
-        arrays = [f"  {name} = {text}" for name, text in self._run(0).items()]
+        arrays = [f"  {name} = {text}" for name, text in self._arrays_of(0).items()]
         task = "\n".join([f"Task  {lesson.task}", *arrays])
         return f"\nLesson {number}  {lesson.title}\n\n{lesson.text}\n\n{task}\n\nType your answer, or {WORDS}."
 
@@ -166,10 +166,10 @@ class LessonSession(ReplSession):
         solution = self._solved()
         takes, asked = (_inputs(each, name) for each in (self, solution))
         if takes != asked:
-            names = ", ".join(self._run(0))
+            names = ", ".join(self._arrays_of(0))
             return f"Not yet: it takes {counted(takes, 'input')}, and the task has {asked}: {names}"
         for number in range(len(self.lesson.arrays)):
-            words = list(self._run(number).values())
+            words = list(self._arrays_of(number).values())
             given, wanted = (_results(each, name, words) for each in (self, solution))
             if not _agree(given, wanted):
                 return self._difference(number, given, wanted)
@@ -180,7 +180,7 @@ class LessonSession(ReplSession):
         return ""
 
     def _difference(self, number: int, given: Results, wanted: Results) -> str:
-        arrays = "\n".join(f"  {name} = {text}" for name, text in self._run(number).items())
+        arrays = "\n".join(f"  {name} = {text}" for name, text in self._arrays_of(number).items())
         shown, asked = (self._shown_all(each) for each in (given, wanted))
         return f"Not yet. For\n{arrays}\nit gives\n{shown}\nand the task asks for\n{asked}"
 
