@@ -30,20 +30,25 @@ def left_unsettled(items: Sequence[T], settle: Callable[[T], bool]) -> list[T]:
 
 
 def parts_first(
-    starts: Iterable[K], below: Callable[[K], Sequence[K]], done: Container[K] = ()
-) -> Iterator[K]:
+    starts: Iterable[T],
+    below: Callable[[T], Sequence[T]],
+    done: Container[T] = (),
+    key: Callable[[T], Hashable] | None = None,
+) -> Iterator[T]:
     """The nodes that are reachable from some nodes, each once and after those below it (postorder, left to right).
 
-    Nodes in ``done`` are left out; the caller may add to it meanwhile.
+    Nodes in ``done`` are left out; the caller may add to it meanwhile. A node is told from others by itself, or by
+    its ``key``.
     """
-    given: set[K] = set()
+    given: set[Hashable] = set()
     todo = [(each, False) for each in reversed(list(starts))]
     while todo:
         each, ready = todo.pop()
-        if each in given or each in done:
+        known = each if key is None else key(each)
+        if known in given or each in done:
             continue
         if ready:
-            given.add(each)
+            given.add(known)
             yield each
             continue
         todo.append((each, True))

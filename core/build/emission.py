@@ -8,7 +8,7 @@ Example, of ``y = "w" * x`` and then ``w =- lr *. w.grad`` after ``backprop(y)``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from ilang.core.build.settings import Einx
 from ilang.core.build.tensor import placed
@@ -31,6 +31,8 @@ from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.source import Span
 from ilang.core.walks import parts_first
+
+Scoped = TypeVar("Scoped", g.Annotation, o.Sized)
 
 
 class Emission:
@@ -176,21 +178,17 @@ class Emission:
                 continue
             values = [numbers[each] for each in g.operands(node)]
             numbers[value] = self.add(g.rewired(node, values))
-        most = 0
-        for annotation in graph.annotations:
-            scope = self.scopes + annotation.scope
-            most = max(most, annotation.scope)
-            moved = replace(annotation, value=numbers[annotation.value], scope=scope)
-            self.annotations.append(moved)
-        for constraint in graph.constraints:
-            if not isinstance(constraint, o.Sized):
-                self.constraints.append(constraint)
-                continue
-            scope = self.scopes + constraint.scope
-            most = max(most, constraint.scope)
-            moved_size = replace(constraint, value=numbers[constraint.value], scope=scope)
-            self.constraints.append(moved_size)
-        self.scopes += most + 1
+
+        def moved(each: Scoped) -> Scoped:
+            return replace(each, value=numbers[each.value], scope=self.scopes + each.scope)
+
+        self.annotations += map(moved, graph.annotations)
+        self.constraints += (
+            moved(each) if isinstance(each, o.Sized) else each for each in graph.constraints
+        )
+        scopes = [each.scope for each in graph.annotations]
+        scopes += [each.scope for each in graph.constraints if isinstance(each, o.Sized)]
+        self.scopes += 1 + max([0, *scopes])
         return [numbers[value] for value in graph.outputs]
 
     # -- the end -----------------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ MOVES = {
     "cumsum": "there is no running sum; this adds up all that comes before each place, n·n additions: "
     "`(I & ((I & I) >> i==i~i >> f32)) >> i[i<=j]*j~ij >> +ij~j`",
     **dict.fromkeys(
-        (
+        [
             "median",
             "quantile",
             "percentile",
@@ -201,7 +201,7 @@ MOVES = {
             "svd",
             "eig",
             "qr",
-        ),
+        ],
         "there is nothing like it here: compute it with NumPy, before or after",
     ),
     "lambda": "a program names indices, no variables: `+ij~i`",

@@ -51,25 +51,21 @@ class Definitions(dict[str, syntax.Definition]):
     def leaves(self, tree: syntax.Tree) -> int:
         """The expressions of a tree, written out. Nothing is: a definition, or a shared subtree, is counted once."""
         leaves: dict[int, int] = {}
-        stack = [tree]
-        while stack:
-            node = stack[-1]
-            name = node.name if isinstance(node, syntax.Name) else None
-            if name in self.counted:
-                leaves[id(node)] = self.counted[name]
-                stack.pop()
-                continue
-            below = syntax.children(node) if name is None else (self[name].body,)
-            missing = [child for child in below if id(child) not in leaves]
-            if missing:
-                stack.extend(missing)
-                continue
-            stack.pop()
-            leaves[id(node)] = (
-                sum(leaves[id(child)] for child in below) if below else _leaf_count(node)
-            )
-            if name is not None:
-                self.counted[name] = leaves[id(node)]
+
+        def below(node: syntax.Tree) -> tuple[syntax.Tree, ...]:
+            if not isinstance(node, syntax.Name):
+                return syntax.children(node)
+            return () if node.name in self.counted else (self[node.name].body,)
+
+        for node in parts_first([tree], below, key=id):
+            if isinstance(node, syntax.Name):
+                if node.name not in self.counted:
+                    self.counted[node.name] = leaves[id(self[node.name].body)]
+                leaves[id(node)] = self.counted[node.name]
+            else:
+                parts = syntax.children(node)
+                count = sum(leaves[id(part)] for part in parts) if parts else _leaf_count(node)
+                leaves[id(node)] = count
         return leaves[id(tree)]
 
     def check_size(self, tree: syntax.Tree) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable
+from typing import TypeVar
 
 from ilang.core import limits
 from ilang.core.diagnostic import Error, MeaningError, ModuleError, NotationError
@@ -36,6 +37,7 @@ from ilang.core.notation.reader import (
 )
 from ilang.core.source import Source, Span
 
+Part = TypeVar("Part")
 DEEPEST = 200
 """Open parentheses and ``~`` at one place, at most."""
 
@@ -304,11 +306,13 @@ class _Program:
         """``i("...")``: the text inside has no names."""
         reader = self.reader
         reader.take(reader.pos + 1)
-        opened, close = self.quoted(bracket, "a quoted program", 'it is written `i("+ij~i")`')
-        inner = reader.part(reader.pos, close, reader.unit)
-        tree = read_program(inner, ())
-        self.unquoted(opened, close, "the quoted program")
-        return tree
+        help_line = 'it is written `i("+ij~i")`'
+        return self.quoted(
+            bracket,
+            "quoted program",
+            help_line,
+            lambda text: read_program(reader.part(text.start, text.end, reader.unit), ()),
+        )
 
     def specification(self, bracket: int) -> Tree:
         """``einsum("ij;jk=>ik")``, and the schedule after it, checked where its axes are known."""
@@ -321,10 +325,12 @@ class _Program:
         end = reader.text.find(")", bracket, reader.end)
         bare = reader.text[bracket + 1 : reader.end if end < 0 else end].strip()
         help_line = f'a specification is quoted: `einsum("{bare}")`' if bare[:1].isalpha() else None
-        opened, close = self.quoted(bracket, "a quoted specification", help_line or EINSUM_HELP)
-        spec = parse_spec(reader.source, reader.span(reader.pos, close))
-        reader.take(close)
-        self.unquoted(opened, close, "the quoted specification")
+        spec = self.quoted(
+            bracket,
+            "quoted specification",
+            help_line or EINSUM_HELP,
+            lambda text: parse_spec(reader.source, reader.take(text.end)),
+        )
         schedule = None
         if lookahead.opens_schedule(reader, True):
             from ilang.core.notation.index.schedule import parse_schedule
@@ -339,34 +345,31 @@ class _Program:
 
         reader = self.reader
         reader.take_name()
-        opened, close = self.quoted(bracket, "a quoted kernel", KERNEL_HELP)
-        kernel = parse_kernel(reader.source, reader.span(reader.pos, close))
-        reader.take(close)
-        self.unquoted(opened, close, "the quoted kernel")
-        return kernel
+        return self.quoted(
+            bracket,
+            "quoted kernel",
+            KERNEL_HELP,
+            lambda text: parse_kernel(reader.source, reader.take(text.end)),
+        )
 
-    def quoted(self, bracket: int, wanted: str, help_line: str) -> tuple[Span, int]:
-        """Take ``("``; the bracket, and where the quote is closed again."""
+    def quoted(self, bracket: int, what: str, help_line: str, read: Callable[[Span], Part]) -> Part:
+        """A text in quotes and parentheses, which ``read`` takes; ``what`` it is called in messages."""
         reader = self.reader
         reader.pos = bracket
         opened = reader.take(bracket + 1)
-        c = reader.skip()
-        if c not in QUOTES:
-            raise reader.unexpected("E0112", wanted, help_line)
+        if reader.skip() not in QUOTES:
+            raise reader.unexpected("E0112", f"a {what}", help_line)
         close = _closing_quote(reader, reader.pos)
         reader.take(reader.pos + 1)
-        return opened, close
-
-    def unquoted(self, opened: Span, close: int, before: str) -> None:
-        """Take ``")``."""
-        reader = self.reader
+        part = read(reader.span(reader.pos, close))
         reader.pos = close
         reader.take(close + 1)
         if reader.skip() != ")":
             if not reader.peek():
                 raise unclosed(opened, CLOSING_HELP)
-            raise reader.unexpected("E0112", f"`)` after {before}", CLOSING_HELP)
+            raise reader.unexpected("E0112", f"`)` after the {what}", CLOSING_HELP)
         reader.take(reader.pos + 1)
+        return part
 
 
 def named_component(word: str, span: Span) -> Tree:

@@ -7,6 +7,7 @@ from typing import get_args
 
 from ilang.core.ir import syntax
 from ilang.core.record import mapped_inside, replace
+from ilang.core.walks import parts_first
 
 TREES = get_args(syntax.Tree)
 
@@ -47,14 +48,7 @@ def merged(
 def _renamed(tree: syntax.Tree, names: Mapping[str, str]) -> syntax.Tree:
     """A tree with some names changed; subtrees that are shared stay shared."""
     done: dict[int, syntax.Tree] = {}
-    todo = [tree]
-    while todo:
-        node = todo[-1]
-        missing = [child for child in syntax.children(node) if id(child) not in done]
-        if missing and id(node) not in done:
-            todo += missing
-            continue
-        todo.pop()
+    for node in parts_first([tree], syntax.children, key=id):
         if isinstance(node, syntax.Name):
             done[id(node)] = replace(node, name=names.get(node.name, node.name))
         else:
