@@ -28,21 +28,22 @@ def wires_called(component: Reference | Tree, file: File) -> Wires | None:
 
 def values_of(arguments: Sequence[Term], file: File) -> int | None:
     """The number of values of arguments: a component stands for all of its outputs; None where it is unknown."""
-    total = 0
-    for each in arguments:
-        count: int | None = 1
-        if isinstance(each, Called) and not _is_function(each.component, file):
-            wires = wires_called(each.component, file)
-            known = isinstance(each.component, Reference) and each.component.name not in file.names
-            count = 1 if known else None if wires is None else wires.outputs
-        if count is None:
-            return None
-        total += count
-    return total
+    counts = [_values_of_one(each, file) for each in arguments]
+    return None if None in counts else sum(count for count in counts if count is not None)
 
 
-def _is_function(component: Reference | Tree, file: File) -> bool:
-    return isinstance(component, Reference) and component.name in file.functions
+def _values_of_one(argument: Term, file: File) -> int | None:
+    if not isinstance(argument, Called):
+        return 1
+    component = argument.component
+    if isinstance(component, Reference):
+        name = component.name
+        if (
+            name in file.functions or name not in file.names
+        ):  # what has no definition is a primitive
+            return 1
+    wires = wires_called(component, file)
+    return None if wires is None else wires.outputs
 
 
 def miscalled(head: Head, call: Called, file: File, *, labelled: bool) -> list[Error]:

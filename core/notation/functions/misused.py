@@ -90,9 +90,7 @@ class _Definition(Terms):
                 message = f'"{name}" declares a tensor, and this is no name'
                 help_line = "a name is made of letters, digits and `_`"
                 self.refused.append(ModuleError("E0449", message, each.span, help_line))
-            elif environment.get(name, (None,))[0] is None or (
-                environment[name][0].kind != "declared"
-            ):
+            elif name not in environment or environment[name][0].kind != "declared":
                 self.names.bind(environment, NameEntry(name, "declared", each.span))
 
     def _later(self, node: object) -> None:

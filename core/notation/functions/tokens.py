@@ -39,8 +39,8 @@ LEXEME = re.compile(
 DOTTED = ("**.", "*.", "/.", "+.", "-.", "!..", "!.")
 """Signs that end with a point."""
 BINDING = {
-    **dict.fromkeys(("||",), 1),
-    **dict.fromkeys(("&&",), 2),
+    "||": 1,
+    "&&": 2,
     **dict.fromkeys(("<", "<=", ">", ">=", "=", "<>"), 3),
     **dict.fromkeys(("+", "+.", "-", "-.", "-?/", "++"), 4),
     **dict.fromkeys(("*", "*.", "/", "/.", "*+"), 5),
