@@ -15,7 +15,7 @@ A function is an operator of the language by its name, of two operands or of one
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir import syntax
@@ -67,10 +67,10 @@ def parse_kernel(source: Source, span: Span | None = None) -> syntax.ElementKern
         inputs.append(reader.input())
     reader.demand("->", "`,` or `->`")
     _check_inputs(inputs)
-    names = {each.name: number for number, each in enumerate(inputs)}
-    outputs = [reader.output(names)]
+    reader.names = {each.name: number for number, each in enumerate(inputs)}
+    outputs = [reader.output()]
     while reader.take(";"):
-        outputs.append(reader.output(names))
+        outputs.append(reader.output())
     reader.finish("an operator, `;` or the end")
     return syntax.ElementKernel(order, tuple(inputs), tuple(outputs), whole.text(), whole)
 
@@ -165,6 +165,8 @@ class _KernelReader(Symbols):
     def __init__(self, source: Source, whole: Span) -> None:
         super().__init__(source, whole, TOKEN)
         self.depth = 0
+        self.names: dict[str, int] = {}
+        """The inputs by name, each with its number."""
         self.steps: list[Scalar] = []
         self.expressions = 0
 
@@ -210,24 +212,24 @@ class _KernelReader(Symbols):
             rank += 1
         return syntax.KernelInput(name, rank, span.to(self.before()))
 
-    def output(self, names: Mapping[str, int]) -> syntax.KernelOutput:
+    def output(self) -> syntax.KernelOutput:
         """``x + y``, ``sum: x + y``, ``max 1: x``."""
         start = self.at
         acc, rank = self._mode()
         self.steps = []
         before = self.expressions
-        scalar = self._sum(names)
+        scalar = self._sum()
         if self.expressions == before:  # an output without a primitive is an expression, too
             self._count()
         span = self.symbols[start].span.to(self.before())
         return syntax.KernelOutput((*self.steps, scalar), acc, rank, span.text(), span)
 
-    def _short(self, scalar: Scalar, names: Mapping[str, int]) -> Scalar:
+    def _short(self, scalar: Scalar) -> Scalar:
         """A primitive of operands, with steps in place of its longest arguments while it has too many primitives."""
         self._count()
         while isinstance(scalar, Apply) and MOST < operations(scalar):
             longest = max(scalar.arguments, key=operations)
-            step = Operand(len(names) + len(self.steps))
+            step = Operand(len(self.names) + len(self.steps))
             self.steps.append(longest)
             arguments = (step if each is longest else each for each in scalar.arguments)
             scalar = Apply(scalar.primitive, tuple(arguments))
@@ -251,25 +253,25 @@ class _KernelReader(Symbols):
             return None, None
         return accumulator(name, span), rank
 
-    def _sum(self, names: Mapping[str, int]) -> Scalar:
+    def _sum(self) -> Scalar:
         if DEEPEST < self.depth:
             raise too_deep(self.peek()[2])
         self.depth += 1
-        scalar = self._operated(names, "sum")
+        scalar = self._operated("sum")
         self.depth -= 1
         return scalar
 
-    def _operated(self, names: Mapping[str, int], least: Level) -> Scalar:
+    def _operated(self, least: Level) -> Scalar:
         """Operands with operators between them that bind at least so tightly."""
-        scalar = self._factor(names)
+        scalar = self._factor()
         levels = least, "product"
         while (row := INFIX.get(self.peek().text)) and (level := row.formula.level) in levels:
             self.at += 1
-            right = self._factor(names) if level == "product" else self._operated(names, "product")
-            scalar = self._short(Apply(row.name, (scalar, right)), names)
+            right = self._factor() if level == "product" else self._operated("product")
+            scalar = self._short(Apply(row.name, (scalar, right)))
         return scalar
 
-    def _factor(self, names: Mapping[str, int]) -> Scalar:
+    def _factor(self) -> Scalar:
         minus = 0
         while self.take("-"):
             minus += 1
@@ -279,23 +281,23 @@ class _KernelReader(Symbols):
             scalar: Scalar = Constant(int(text) if text.isdigit() else float(text))
         elif kind == "word":
             self.at += 1
-            scalar = self._named(text, span, names)
+            scalar = self._named(text, span)
         elif self.take("("):
-            scalar = self._sum(names)
+            scalar = self._sum()
             self.demand(")", "`)`")
         else:
             raise self.unexpected("an operand")
-        return self._short(Apply("neg", (scalar,)), names) if minus % 2 else scalar
+        return self._short(Apply("neg", (scalar,))) if minus % 2 else scalar
 
-    def _named(self, name: str, span: Span, names: Mapping[str, int]) -> Scalar:
+    def _named(self, name: str, span: Span) -> Scalar:
         if not self.take("("):
-            if name not in names:
+            if name not in self.names:
                 message = f"the kernel has no input `{name}`"
-                raise NotationError("E0181", message, span, f"inputs are {', '.join(names)}")
-            return Operand(names[name])
-        operands = [self._sum(names)]
+                raise NotationError("E0181", message, span, f"inputs are {', '.join(self.names)}")
+            return Operand(self.names[name])
+        operands = [self._sum()]
         while self.take(","):
-            operands.append(self._sum(names))
+            operands.append(self._sum())
         self.demand(")", "`,` or `)`")
         applied = _applied(name, operands, span.to(self.before()))
-        return self._short(applied, names)
+        return self._short(applied)
