@@ -144,33 +144,10 @@ class _ShapedBuilder(Assignments):
             self.number[value] = self.open[value][self.floats[value] or self.least]
         given = self._outputs(outputs)
         _check_bounds(self.solved)
-        place = dict(zip(outputs, given, strict=True))
-        defined: dict[int | None, str] = {
-            place.get(each.value, self.number.get(each.value)): each.name
-            for each in reversed(self.program.defined)
-        }
-        named = {self.number.get(value) for value in self.program.value_names()}
-        parts = [*self.parts, *[""] * (len(self.nodes) - len(self.parts))]
-        words = [
-            defined.get(value) or "_".join((*filter(None, (parts[value],)), word_of(node)))
-            for value, node in enumerate(self.nodes)
-        ]
-        names = name_tensors(self.program, outputs, given, self.number, words)
         result = shaped.Shaped(
             self.program.name,
             tuple(self.nodes),
-            tuple(
-                shaped.Tensor(
-                    names[value],
-                    tensor.dtype,
-                    tensor.dims,
-                    (),
-                    defined.get(value, ""),
-                    parts[value],
-                    value in named,
-                )
-                for value, tensor in enumerate(self.tensors)
-            ),
+            self._named_tensors(outputs, given),
             self.solved.sizes(),
             self.solved.derived,
             tuple(self.number[value] for value in self.solved.inputs),
@@ -186,6 +163,35 @@ class _ShapedBuilder(Assignments):
         )
         _check_annotations(self.program, self.number, result)
         return result
+
+    def _named_tensors(
+        self, outputs: Sequence[int], given: Sequence[ValueId]
+    ) -> tuple[shaped.Tensor, ...]:
+        """The tensors so far, each with its name and with the definition that it is the result of, or computed in."""
+        place = dict(zip(outputs, given, strict=True))
+        defined: dict[int | None, str] = {
+            place.get(each.value, self.number.get(each.value)): each.name
+            for each in reversed(self.program.defined)
+        }
+        named = {self.number.get(value) for value in self.program.value_names()}
+        parts = [*self.parts, *[""] * (len(self.nodes) - len(self.parts))]
+        words = [
+            defined.get(value) or "_".join((*filter(None, (parts[value],)), word_of(node)))
+            for value, node in enumerate(self.nodes)
+        ]
+        names = name_tensors(self.program, outputs, given, self.number, words)
+        return tuple(
+            shaped.Tensor(
+                names[value],
+                tensor.dtype,
+                tensor.dims,
+                (),
+                defined.get(value, ""),
+                parts[value],
+                value in named,
+            )
+            for value, tensor in enumerate(self.tensors)
+        )
 
     def _backward(self) -> tuple[tuple[graph.Backprop, ...], tuple[graph.Custom, ...]]:
         """The gradients that are to be attached, of the values that there are."""

@@ -352,13 +352,13 @@ class _Program:
             lambda text: parse_kernel(reader.source, reader.take(text.end)),
         )
 
-    def quoted(self, bracket: int, what: str, help_line: str, read: Callable[[Span], Part]) -> Part:
-        """A text in quotes and parentheses, which ``read`` takes; ``what`` it is called in messages."""
+    def quoted(self, bracket: int, noun: str, help_line: str, read: Callable[[Span], Part]) -> Part:
+        """A text in quotes and parentheses, which ``read`` takes; ``noun`` is what messages call it."""
         reader = self.reader
         reader.pos = bracket
         opened = reader.take(bracket + 1)
         if reader.skip() not in QUOTES:
-            raise reader.unexpected("E0112", f"a {what}", help_line)
+            raise reader.unexpected("E0112", f"a {noun}", help_line)
         close = _closing_quote(reader, reader.pos)
         reader.take(reader.pos + 1)
         part = read(reader.span(reader.pos, close))
@@ -367,7 +367,7 @@ class _Program:
         if reader.skip() != ")":
             if not reader.peek():
                 raise unclosed(opened, CLOSING_HELP)
-            raise reader.unexpected("E0112", f"`)` after the {what}", CLOSING_HELP)
+            raise reader.unexpected("E0112", f"`)` after the {noun}", CLOSING_HELP)
         reader.take(reader.pos + 1)
         return part
 

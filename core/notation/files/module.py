@@ -141,23 +141,7 @@ def readable_module(
         libraries = [*implied, *(name for reader in uses for name in used_libraries(reader))]
         _add_libraries(libraries, (heads, begun, names), refused)
     functions, routines = _functions(begun, names, refused) if begun else ((), ())
-    definitions: list[syntax.Definition] = []
-    others: list[syntax.Definition] = []
-    for reader, (name, span, parameters) in heads:
-        wrong: list[Error] = []
-        try:
-            body = _body(reader, name, parameters, names, wrong)
-        except Error as error:
-            keep(refused, error)
-            continue
-        if body is not None:
-            if isinstance(body, syntax.ElementKernel):
-                from ilang.core.notation.kernel import with_ranks
-
-                body = with_ranks(body, parameters)
-            whole = syntax.Definition(name, parameters, body, reader.span(span.start))
-            (others if wrong else definitions).append(whole)
-        refused += wrong
+    definitions, others = _components(heads, names, refused)
     components = {name for _, (name, *_) in heads}
     kinds = {head.name: kind for _, kind, head in begun if head.name not in components}
     refused += _wired_functions([*definitions, *others], kinds)
@@ -213,6 +197,30 @@ def _add_libraries(
         heads += more_heads
         begun += more_begun
         names.update(more_names)
+
+
+def _components(
+    heads: Sequence[tuple[Reader, Head]], names: dict[str, Span], refused: list[Error]
+) -> tuple[list[syntax.Definition], list[syntax.Definition]]:
+    """The components, then those of which a part is wrong; what is wrong goes to ``refused``."""
+    definitions: list[syntax.Definition] = []
+    others: list[syntax.Definition] = []
+    for reader, (name, span, parameters) in heads:
+        wrong: list[Error] = []
+        try:
+            body = _body(reader, name, parameters, names, wrong)
+        except Error as error:
+            keep(refused, error)
+            continue
+        if body is not None:
+            if isinstance(body, syntax.ElementKernel):
+                from ilang.core.notation.kernel import with_ranks
+
+                body = with_ranks(body, parameters)
+            whole = syntax.Definition(name, parameters, body, reader.span(span.start))
+            (others if wrong else definitions).append(whole)
+        refused += wrong
+    return definitions, others
 
 
 def _functions(
