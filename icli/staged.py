@@ -223,6 +223,13 @@ def _shaped_text(shaped: Shaped, stage: str, target: str) -> str:
     return pipeline.shaped_stage_text(shaped, stage, machine)
 
 
+def stage_of(request: Request) -> str | None:
+    """The stage that options ask for, if they do."""
+    if request.has("--why"):
+        return WHY
+    return WRITTEN if request.has("--schedule") else request.one("--emit")
+
+
 def programs_of(program: Tree | Module, request: Request) -> list[ProgramAtShapes]:
     """The programs that ``--def`` means, for the shapes and the configuration of the options.
 

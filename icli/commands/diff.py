@@ -15,7 +15,7 @@ from ilang.core.steps import RENAMED
 from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.programs import open_program
 from ilang.icli.screen import Screen
-from ilang.icli.staged import WRITTEN, ProgramAtShapes, programs_of
+from ilang.icli.staged import WRITTEN, ProgramAtShapes, programs_of, stage_of
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
@@ -41,7 +41,7 @@ OF_B = {"--to-def": "--def", "--to-shape": "--shape", "--to-target": "--target"}
 def run(request: Request, screen: Screen) -> int:
     """Print what differs; 0 where nothing does."""
     try:
-        stage = WRITTEN if request.has("--schedule") else request.one("--emit")
+        stage = stage_of(request)
         differences = tuple(_differences(*_sides(request), stage))
     except Error as error:
         screen.complain(error)

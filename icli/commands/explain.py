@@ -31,6 +31,7 @@ from ilang.icli.staged import (
     ProgramAtShapes,
     one_program,
     programs_of,
+    stage_of,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def run(request: Request, screen: Screen) -> int:
         screen.write_json(data) if screen.json else screen.write(text)
         return 0
     programs = programs_of(program, request)
-    stage = _stage(request)
+    stage = stage_of(request)
     target = _target(request.one("--target"), stage, programs[0])
     if screen.json:
         answers = all_of(programs, lambda each: _data(each, stage, target))
@@ -135,12 +136,6 @@ def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
     width = whole_number(request, "--width", screen.columns(), least=40)
     shown = loops_page if request.has("--loops") else first_page
     screen.write_page(shown(page, width, request.has("--ascii")))
-
-
-def _stage(request: Request) -> str | None:
-    if request.has("--why"):
-        return WHY
-    return WRITTEN if request.has("--schedule") else request.one("--emit")
 
 
 def _target(written: str | None, stage: str | None, program: ProgramAtShapes) -> str:
