@@ -85,12 +85,17 @@ static int run(void *f, void **p, int count)
 #undef P
 }
 
-/* new arrays for the results, or the one that is given; whether there are all of them */
+/* new arrays for the results, or those that are given, one or a tuple; whether there are all of them */
 static int outputs_of(const entry *e, const npy_intp *form, PyObject *out, PyObject **results)
 {
     if (out != Py_None) {
-        results[0] = Py_NewRef(out);
-        return e->outputs == 1 && fitting(form, out, NPY_ARRAY_CARRAY) != NULL;
+        const int is_tuple = PyTuple_CheckExact(out);
+        if (e->outputs != (is_tuple ? PyTuple_GET_SIZE(out) : 1)) return 0;
+        for (int n = 0; n < e->outputs && form != NULL; ++n) {
+            results[n] = Py_NewRef(is_tuple ? PyTuple_GET_ITEM(out, n) : out);
+            form = fitting(form, results[n], NPY_ARRAY_CARRAY);
+        }
+        return form != NULL;
     }
     for (int n = 0; n < e->outputs; ++n) {
         const int rank = (int)form[1];
@@ -131,8 +136,9 @@ static PyObject *results_of(const entry *e, PyObject *const *given, const npy_in
         Py_END_ALLOW_THREADS
     }
     if (status != 0) goto end;
-    if (e->outputs == 1) return results[0];
-    result = PyTuple_New(e->outputs);
+    if (out == Py_None && e->outputs == 1) return results[0];
+    result = out == Py_None ? PyTuple_New(e->outputs) : Py_NewRef(out);
+    if (out != Py_None) goto end;
     for (int n = 0; n < e->outputs && result != NULL; ++n) {
         PyTuple_SET_ITEM(result, n, Py_NewRef(results[n]));
     }

@@ -54,6 +54,17 @@ OUT_OF_RANGE = "E0746"
 """The code of an element that is looked up and is no index."""
 
 
+def _is_written(array: Any, output: Output) -> bool:
+    """Whether a compiled program can write an output into an array as it is."""
+    shape, dtype = output
+    return (
+        type(array) is np.ndarray
+        and array.shape == shape
+        and array.dtype == dtype
+        and array.flags.num & WRITABLE == WRITABLE
+    )
+
+
 class CallPlan:
     """One size of a program, prepared: its sizes as C reads them, its workspace, its outputs."""
 
@@ -137,11 +148,11 @@ class CallPlan:
         return fresh
 
     def _quick_into(self) -> Callable[[Sequence[Array], Any], Any]:
-        """``into``: run serially into a given array, the one output; whatever is wrong with it, ``call`` tells.
+        """``into``: run serially into the one output, or a tuple of all; whatever is wrong with them, ``call`` tells.
 
         The compiled program itself refuses arrays that overlap, before it writes.
         """
-        if self._is_long(1) or len(self.outputs) != 1:
+        if self._is_long(1):
             return self._into
         return self._into_of(self._library.function, self._work, 1)
 
@@ -152,7 +163,7 @@ class CallPlan:
             ToolError: the threaded library cannot be built.
         """
         known = self._threaded.get(threads)
-        if known is not None or self._is_long(threads) or len(self.outputs) != 1 or is_forked():
+        if known is not None or self._is_long(threads) or is_forked():
             return None if is_forked() else known
         library = self.compiled.library(threads=True)
         set_threads, get_threads = library.set_threads, library.get_threads
@@ -179,23 +190,18 @@ class CallPlan:
     ) -> Callable[[Sequence[Array], Any], Any]:
         """``into`` by a compiled function that needs ``count`` bytes of workspace.
 
-        What it gives takes the shortest way for an array that is as the program writes it; any other array, and a
-        call that fails, takes the way that tells what is wrong.
+        What it gives takes the shortest way for arrays that are as the program writes them; any others, and a call
+        that fails, take the way that tells what is wrong.
         """
-        sizes = self._sizes
+        sizes, outputs = self._sizes, self.outputs
         take_space, give_back = self.compiled.take_space, self.compiled.give_back
-        ((shape, dtype),) = self.outputs
 
         def into(arrays: Sequence[Array], out: Any) -> Any:
-            if (
-                type(out) is not np.ndarray
-                or out.shape != shape
-                or out.dtype != dtype
-                or out.flags.num & WRITABLE != WRITABLE
-            ):
+            outs = out if type(out) is tuple else (out,)
+            if len(outs) != len(outputs) or not all(map(_is_written, outs, outputs)):
                 return self.call(arrays, arrays, out, threads)
             space = take_space(count) if count else NO_SPACE
-            status = function(sizes, *map(argument, arrays), argument(out), space)
+            status = function(sizes, *map(argument, arrays), *map(argument, outs), space)
             if count:
                 give_back(space)
             return self.call(arrays, arrays, out, threads) if status else out

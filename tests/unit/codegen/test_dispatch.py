@@ -191,12 +191,18 @@ def test_an_output_that_does_not_fit(out: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_outputs_of_several() -> None:
+def test_outputs_of_several(no_python: Callable[[], None]) -> None:
     x = ones(5)
-    f, outs = known(i("i+i~i & i*i~i"), x, x), (ones(5), ones(5))
-    found = f(x, x, out=outs)
-    assert all(one is other for one, other in zip(found, outs, strict=True))
+    f, outs = known(i("i+i~i & i*i~i"), x, x), (np.empty(5, "f"), np.empty(5, "f"))
+    for wrong in (outs[:1], (*outs, x), (outs[0], ones(6)), (outs[0], ones(5, dtype=np.float64))):
+        assert f.program.plans.table((x, x), wrong, 1) is None
     assert "E07" in code_of(lambda: f(x, x, out=ones(5)))
+    assert code_of(lambda: f(x, x, out=(outs[0], outs[0]))).startswith("E0709")
+    no_python()
+    counts = [sys.getrefcount(each) for each in (x, outs, *outs)]
+    assert f(x, x, out=outs) is outs
+    assert counts == [sys.getrefcount(each) for each in (x, outs, *outs)]
+    assert ((outs[0] == 2).all(), (outs[1] == 1).all()) == (True, True)
 
 
 def test_an_output_that_overlaps_is_refused() -> None:
