@@ -106,6 +106,9 @@ if TYPE_CHECKING:  # the functions of `PIECES`, for type checkers
     sigmoid: _OfElements
     silu: _OfElements
     gelu: _OfElements
+    tanh: _OfElements
+    sqrt: _OfElements
+    softplus: _OfElements
     matmul: _OfTwo
     conv2d: _Convolution
     max_pool2d: _Pool

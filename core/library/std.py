@@ -9,8 +9,8 @@ from ilang.core.library import INNER
 
 TEXT = """\
 # What array libraries have names for. A component goes along the axes in brackets; a tensor function along `axes`:
-# numbers, letters of a head ("h, w"), or "...", all of them. In tensor functions `sum`, `max`, `min`, `relu` and
-# `sigmoid` are primitives.
+# numbers, letters of a head ("h, w"), or "...", all of them. In tensor functions `sum`, `max`, `min`, `relu`,
+# `sigmoid`, `tanh` and `sqrt` are primitives.
 
 # -- elements --
 
@@ -18,6 +18,10 @@ relu = elementwise("f: x -> max(x)")
 sigmoid = elementwise("f: x -> where(lt(x, 0), exp(x) / (1 + exp(x)), 1 / (1 + exp(0 - x)))")
 silu = (I & sigmoid) >> elementwise("f: x, y -> x * y")
 gelu = elementwise("f: x -> x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) / 2")
+tanh = elementwise("f: x -> tanh(x)")
+sqrt = elementwise("f: x -> sqrt(x)")
+softplus = elementwise("f: x -> max(x) + log(1 + exp(0 - max(x, 0 - x)))")
+op softplus(x) = relu(x) + log(1 + exp(-(abs(x))))
 op silu(x) = x *. sigmoid(x)
 op gelu(x) = 0.5 *. x *. (1 + tanh(0.7978845608028654 *. (x + 0.044715 *. x *. x *. x)))
 
@@ -77,7 +81,19 @@ AXES = {
 }
 """The axes along which components of one array go: None is all of them, and a call may name several; -1 is the last."""
 
-PLAIN = ("relu", "sigmoid", "silu", "gelu", "matmul", "conv2d", "max_pool2d", "mean_pool2d")
+PLAIN = (
+    "relu",
+    "sigmoid",
+    "silu",
+    "gelu",
+    "tanh",
+    "sqrt",
+    "softplus",
+    "matmul",
+    "conv2d",
+    "max_pool2d",
+    "mean_pool2d",
+)
 """The other components."""
 
 _WINDOWS = {"size": r"(?<=:)2", "stride": r"2(?=[yx])"}

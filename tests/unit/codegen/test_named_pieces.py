@@ -55,6 +55,9 @@ ELEMENTS: dict[str, Callable[..., Any]] = {
     "relu": lambda x: np.maximum(x, 0),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "silu": lambda x: x / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    "sqrt": lambda x: np.emath.sqrt(x).real + np.where(x < 0, np.nan, 0),
+    "softplus": lambda x: np.logaddexp(x, 0),
     "gelu": lambda x: x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2,
 }
 
@@ -151,7 +154,16 @@ def test_one_hot() -> None:
 def test_gradients() -> None:
     assert np.allclose(i("mean").grad()(X), 1 / X.size)
     cotangent = np.cos(np.arange(X.size)).reshape(X.shape)
-    for name in ("softmax", "log_softmax", "layer_norm", "gelu", "silu", "sigmoid"):
+    for name in (
+        "softmax",
+        "log_softmax",
+        "layer_norm",
+        "gelu",
+        "silu",
+        "sigmoid",
+        "softplus",
+        "tanh",
+    ):
         f, step = i(name), 1e-6 * np.sin(np.arange(X.size)).reshape(X.shape)
         slope = (cotangent * (f(X + step) - f(X - step))).sum() / 2
         assert np.isclose((f.grad()(X, cotangent) * step).sum(), slope, rtol=1e-6)
