@@ -125,6 +125,7 @@ GUARDS = _kernel_pass("guarded", "loops skipped where an extent inside is 0")
 
 CPU_PASSES = (
     TIGHTENED,
+    _kernel_pass("cpu.carried", "accumulators carried from one iteration to the next"),
     _kernel_pass("cpu.transposes", "transposing copies, by squares of vectors"),
     _kernel_pass("cpu.fused", "loops over the same elements fused"),
     _kernel_pass("cpu.hoisted", "slow functions of what a loop does not change, before it"),

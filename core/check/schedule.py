@@ -177,6 +177,10 @@ def _instance(scheduled: schedule.Scheduled, plan: schedule.Plan, number: int) -
         _demand(one, "iterations of one loop share results", value)
     if instance.accumulation is not None:
         _accumulation(scheduled, instance, instance.accumulation)
+    if instance.along is not None:
+        reduced = [n for n, x in enumerate(nest.order) if x.axis in node.reduced_axes()]
+        is_outside = nest.order[: reduced[0]][-1:] == (instance.along,)
+        _demand(is_outside, "a scan goes along the loop right outside its terms", value)
     for start, _ in instance.intervals.values():
         known = all(opened in chain for _, opened in start)
         _demand(known, "an interval begins at loops around its place", value)

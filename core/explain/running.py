@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.kernel import For, HorizontalReduction, If, Kernel, Program, Statement, every
 from ilang.core.ir.schedule import Chunks, RegisterTile, Scheduled
-from ilang.core.ops import REDUCING
+from ilang.core.ops import OPS, REDUCING
 
 
 def runs_as(scheduled: Scheduled, program: Program) -> str:
@@ -38,6 +38,10 @@ def _tiles(scheduled: Scheduled) -> Iterator[str]:
             held = held.each if isinstance(held, Chunks) else held
             if isinstance(held, RegisterTile):
                 yield f"tiles of {' × '.join(map(str, held.extents))} in registers"
+            if instance.along is not None:
+                node = scheduled.shaped.assignment(instance.value)
+                many, along = OPS[node.acc or ""].many, node.axes[instance.along.axis].name
+                yield f"{many} carried along {along}"
         if group.plan.mirror is not None:
             yield "half of a symmetric result copied"
 

@@ -69,6 +69,9 @@ def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:
             yield f"  {_parts(scheduled, instance, instance.parts)}"
         if instance.accumulation is not None:
             yield f"  {_accumulation(scheduled, instance, instance.accumulation)}"
+        if instance.along is not None:
+            along = loop_text(scheduled.assigned(instance.value)[0], instance.along)
+            yield f"  {_name(scheduled, instance.value)} carried along {along}"
         numbers = _staged_reads(scheduled, instance)
         yield from dict.fromkeys(
             f"  {_staged(scheduled, group, instance, number)}" for number in numbers

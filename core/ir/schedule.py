@@ -25,6 +25,7 @@ Invariants:
     - An accumulation has the instance's own loops from the outermost reduced one inside of parts on, in order. The core
       of a tile and of partial sums are reduced loops, and what is held in registers is constant. An instance that
       shares a reduced loop has none.
+    - The loop along a scan is an output loop right outside its outermost reduced one, which goes over a triangle.
     - An instance has a source or a copy for every distinct read that its nest stages, unless an interval begins inside.
 """
 
@@ -316,7 +317,8 @@ class Instance:
     its axes, and ``intervals`` what an axis walks that does not walk the whole dimension. ``kept`` are the dimensions
     of its storage, none of which a root has, nor a value with one element. ``sources`` has an entry per staged read of
     an assignment, ``copies`` one per number of a read that copies what is there already. ``accumulation`` is how a
-    reduction, or each of its ``parts``, folds, None where each term meets its accumulator at once.
+    reduction, or each of its ``parts``, folds, None where each term meets its accumulator at once. Of a scan ``along``
+    is the loop from one iteration of which to the next its accumulators are kept.
     """
 
     value: int
@@ -329,6 +331,7 @@ class Instance:
     copies: dict[int, tuple[PackedDimension, ...]]
     accumulation: Accumulation | None = None
     parts: Parts | None = None
+    along: Loop | None = None
 
 
 Axes = dict[int, int]

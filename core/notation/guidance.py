@@ -186,8 +186,7 @@ MOVES = {
         ("scatter", "scatter_add", "index_add", "put"),
         'it is written `einx.add_at("[v] d, n, n d -> [v] d")`, rows by their number',
     ),
-    "cumsum": "there is no running sum; this adds up all that comes before each place, n·n additions: "
-    "`(I & ((I & I) >> i==i~i >> f32)) >> i[i<=j]*j~ij >> +ij~j`",
+    "cumsum": "it is written as windows that end at each place, of 5 elements: `+(i:5+j:5-4)~i`",
     **dict.fromkeys(
         [
             "median",

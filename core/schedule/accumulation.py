@@ -40,6 +40,7 @@ from ilang.core.ir.schedule import (
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.terms import MOST_TERMS, RUN, RUNS
+from ilang.core.transform.scans import scan_of
 
 PART = 4 * RUN
 """Terms of a part that has several iterations of a loop, at least: its results are written and read once more."""
@@ -74,6 +75,8 @@ class _Reduction:
 def accumulated(program: Scheduled, plan: Plan) -> Plan:
     """The plan of a kernel with the accumulation of each of its reductions."""
     lent = _lent(plan)
+    scans = tuple(replace(each, along=_along(program, each)) for each in plan.instances)
+    plan = replace(plan, instances=scans)
     instances = tuple(
         replace(
             instance,
@@ -96,10 +99,24 @@ def _accumulation(
         return _corrected(reduction, plan, number)
     if program.machine.device is not None:
         return _chunks(reduction) or _thread_tile(reduction)
+    if plan.instances[number].along is not None:
+        return None
     if all(loop.axis in reduction.reduced for loop in reduction.loops):
         return _chunks(reduction)
     each = _tile(reduction) or _partial_sums(reduction)
     return each if number in lent else _in_chunks(reduction, each)
+
+
+def _along(program: Scheduled, instance: Instance) -> Loop | None:
+    """The loop along a scan, from one iteration of which to the next its accumulators are kept; None of others."""
+    reduction = None if program.machine.device is not None else _reduction(program, instance)
+    scan = None if reduction is None else scan_of(program.shaped, instance.value)
+    if reduction is None or scan is None:
+        return None
+    _, along, over = scan
+    at = reduction.nest.order.index(reduction.loops[0])
+    is_outside = reduction.nest.order[max(0, at - 1) : at + 1] == (Loop(along), Loop(over))
+    return Loop(along) if is_outside else None
 
 
 def _lent(plan: Plan) -> frozenset[int]:

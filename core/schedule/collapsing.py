@@ -39,6 +39,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     from ilang.core.transform.masked import masked_operands
     from ilang.core.transform.padded import padded_windows
     from ilang.core.transform.repeated import repeated_functions
+    from ilang.core.transform.scans import scans_reduced
     from ilang.core.transform.scattered import summed_before
 
     extents = extents_of(shaped, small, machine)
@@ -48,7 +49,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
             machine.device is None
         )  # blocks of a GPU leave out the tiles in which no guard holds
         if is_tiled:
-            program = repeated_functions(program, extents)
+            program = repeated_functions(scans_reduced(program), extents)
             unstored = inlining(program).inlined
             program = with_long_rows(program, machine.vector_lanes("f32"), unstored)
             program = masked_operands(program, extents_of(program, small, machine))

@@ -45,7 +45,9 @@ def _uses(body: ir.Block, carried: set[LocalId]) -> tuple[set[LocalId], set[Loca
         if isinstance(s, ir.Change):
             changed.add(s.variable)
         combines = isinstance(s, ir.Change) and extreme_of(s) is not None
-        parts = (part for n, part in enumerate(parts_of(s)) if not combines or n != 1)
+        is_copy = isinstance(s, ir.Store) and isinstance(s.value, Local)  # no step waits for it
+        parts = () if is_copy else parts_of(s)
+        parts = (part for n, part in enumerate(parts) if not combines or n != 1)
         read |= {part.variable for part in parts if isinstance(part, Local)}
         for block in ir.blocks_of(s):
             changes, reads = _uses(block, carried)

@@ -7,12 +7,12 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ilang.core.ir.schedule import Nest
-from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Accesses, accesses_of
@@ -24,6 +24,7 @@ from ilang.core.schedule.choose.tile import Tiling, tiling
 from ilang.core.schedule.choose.tilings import Tilings, crossed, tilings
 from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.symmetric import halved
+from ilang.core.transform.scans import scans_of
 
 if TYPE_CHECKING:
     from ilang.core.schedule.wide_matrices import Apart
@@ -66,18 +67,23 @@ def analysed(
     apart: Apart | None = None,
 ) -> Analysis:
     """The analysis of a program before any nest is chosen, each step from the results of those before."""
-    stored = () if apart is None else apart.copies
+    scans = scans_of(shaped)
+    stored = {*scans, *(() if apart is None else apart.copies)}
     readers = inlining(shaped, stored)
     accesses = accesses_of(shaped, readers, machine)
-    rule = partial(tiling, extents=extents, machine=machine)
+    kept = {id(shaped.nodes[value]) for value in scans}
+
+    def rule(node: Assignment, accesses: Accesses, priced: bool = False) -> Tiling | None:
+        return None if id(node) in kept else tiling(node, accesses, extents, machine, priced)
+
     tiles = _tiles(shaped, written, readers, accesses, rule, apart)
     whole = crossed(shaped, readers, tiles) | halved(shaped, readers, tiles, machine)
     if apart is None and whole:
-        readers = inlining(shaped, whole)  # what is stored is copied square by square
+        readers = inlining(shaped, stored | whole)  # what is stored is copied square by square
         tiles = _tiles(shaped, written, readers, accesses, rule, apart)
     rows = short_rows(shaped, readers, accesses, tiles, extents, machine)
     return Analysis(
-        shaped, written, provenance, machine, readers, accesses, tiles, extents, rows, apart
+        shaped, written, provenance, machine, readers, accesses, tiles, extents, rows, apart, scans
     )
 
 
@@ -86,7 +92,7 @@ def _tiles(
     written: Sequence[Nest | None],
     readers: Inlining,
     accesses: Sequence[Accesses],
-    rule: partial[Tiling | None],
+    rule: Callable[..., Tiling | None],
     apart: Apart | None,
 ) -> Tilings:
     """The tilings of a program: those of rules, and of prices where extents are known and nothing goes by rows."""

@@ -6,6 +6,7 @@ Steps ask and answer; ``nests.py`` alone writes down what they answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ilang.core.ir.schedule import Loop, Nest
@@ -19,6 +20,7 @@ from ilang.core.schedule.choose.packing import Across, Packed
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import Provenance
+from ilang.core.transform.scans import Scan
 
 if TYPE_CHECKING:
     from ilang.core.schedule.wide_matrices import Apart
@@ -41,6 +43,7 @@ class Analysis:
     extents: Extents
     row_lanes: tuple[Across | None, ...]
     apart: Apart | None = None
+    scans: Mapping[int, Scan] = MappingProxyType({})
 
     def order(self, value: int, node: Assignment) -> tuple[int, ...]:
         """The axes of an assignment in the order of rule 4; short rows that lanes go across are innermost."""

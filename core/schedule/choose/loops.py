@@ -25,6 +25,7 @@ from ilang.core.schedule.choose.loop_cost import LoopPrice, results_in_registers
 from ilang.core.schedule.choose.terms import MOST_TERMS
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.registers import balanced
+from ilang.core.transform.scans import Scan
 
 Loops = tuple[tuple[tuple[int, ...], ...], tuple[Loop, ...]]
 """Splits and loops."""
@@ -56,6 +57,36 @@ def priced_loops(
     ]
     least = min(price.cycles() for _, price in prices)
     return sorted(prices, key=lambda pair: max(pair[1].cycles(), 1.02 * least))
+
+
+def scan_loops(
+    node: Assignment, scan: Scan, order: Sequence[int], extents: Extents, machine: Machine
+) -> Loops:
+    """The splits and loops of a scan: the axis along which it goes is right outside what it reduces.
+
+    Results beside each other in memory are in lanes, a strip of them at a time, whose accumulators stay in the cache.
+
+    Args:
+        node: the reduction.
+        scan: its axes.
+        order: all axes, by the strides they cause.
+        extents: of the program.
+        machine: what the loops are for.
+    """
+    (_, along, over), outputs = scan, node.output_axes()
+    last = node.target[-1].axis()
+    lanes = last if last is not None and last != along else None
+    others = [axis for axis in order if axis in outputs and axis not in (along, lanes)]
+    terms = [axis for axis in order if axis not in outputs and axis != over]
+    inner = [*map(Loop, (along, over, *terms))]
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    if lanes is None:
+        return tuple(factors), (*map(Loop, others), *inner)
+    strip, count = machine.accumulators(0), extents.fixed(node.sizes[lanes])
+    if count is not None and count <= strip:
+        return tuple(factors), (*map(Loop, others), *inner, Loop(lanes))
+    factors[lanes] = (strip,)
+    return tuple(factors), (*map(Loop, (*others, lanes)), *inner, Loop(lanes, 1))
 
 
 class _Candidates:

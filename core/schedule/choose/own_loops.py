@@ -13,7 +13,7 @@ from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.schedule.choose.accesses import loop_order, reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests
-from ilang.core.schedule.choose.loops import Loops, priced_loops
+from ilang.core.schedule.choose.loops import Loops, priced_loops, scan_loops
 from ilang.core.schedule.choose.packing import Across, Packed, TileAxes
 from ilang.core.schedule.choose.short_rows import across, has_row_lanes
 from ilang.core.schedule.choose.tile import Factors, transposed
@@ -36,6 +36,12 @@ def own_nest(
         nest = Nest(staged.factors, staged.order, sites)
     elif tile is not None:
         nest = Nest(*tile, sites)
+    elif value in analysis.scans:
+        axes = analysis.order(value, node)
+        nest = Nest(
+            *scan_loops(node, analysis.scans[value], axes, analysis.extents, analysis.machine),
+            sites,
+        )
     elif lanes is not None:
         axes = analysis.order(value, node)
         nest = Nest(*across(node, axes, lanes, analysis.extents, analysis.machine), sites)

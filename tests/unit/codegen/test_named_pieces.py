@@ -404,7 +404,7 @@ def test_what_a_text_meant_it_still_means() -> None:
 
 
 def test_names_of_numpy_lead_to_programs() -> None:
-    with pytest.raises(AttributeError, match="there is no running sum"):
+    with pytest.raises(AttributeError, match="windows that end at each place"):
         _ = lib.cumsum  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="did you mean softmax"):
         _ = lib.softmx  # type: ignore[attr-defined]
