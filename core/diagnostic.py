@@ -231,6 +231,11 @@ def counted(count: int, word: str) -> str:
     return f"{count or 'no'} {word}{'' if count == 1 else 's'}"
 
 
+def enumerated(words: Sequence[str], last: str = "and") -> str:
+    """Words of a sentence, the ``last`` one after another word: ``a, b and c``."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
 def shorten(text: str, limit: int = LONGEST_MESSAGE) -> str:
     """Text cut to a limit, with an ellipsis where something was left out."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -54,7 +54,7 @@ def array_of_input(written: str | None, dtype: str | None) -> Array:
     """
     data = _everything()
     if data.startswith(BINARY):
-        return read_npy(data, "standard input")
+        return read_npy(data)
     return array_of_text(data, "<stdin>", written, dtype)
 
 

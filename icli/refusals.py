@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ilang.core.diagnostic import CommandError, Error
+from ilang.core.diagnostic import CommandError, Error, enumerated
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.commands import COMMANDS, command_of
 
@@ -104,8 +104,7 @@ def no_choice(
     option: str, value: str, choices: Sequence[str], renamed: Mapping[str, str]
 ) -> CommandError:
     """The error for a value that is none of the words that an option takes; ``renamed`` are words that it took."""
-    listed = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
-    hint = did_you_mean(value, choices, f"it is {listed}")
+    hint = did_you_mean(value, choices, f"it is {enumerated(choices, 'or')}")
     if value in renamed:
         hint = f"{value} is named {renamed[value]} now"
     return CommandError("E0804", f"{option} cannot be {value or 'empty'}", help=hint)

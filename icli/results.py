@@ -12,7 +12,7 @@ import numpy as np
 from ilang.codegen.session.checkpoint import RESULTS
 from ilang.codegen.system.npy import Array
 from ilang.codegen.system.outputs import ARRAY, FileKind, begins_with, write_output
-from ilang.core.diagnostic import CommandError
+from ilang.core.diagnostic import CommandError, enumerated
 from ilang.icli.command import Request, whole_number
 from ilang.icli.exchange import CSV, csv_text, json_text
 from ilang.icli.screen import SCHEMA, Screen, is_terminal
@@ -25,7 +25,7 @@ KINDS = {
     ".json": FileKind("results of `i run` as JSON", begins_with(b'{"schema": ')),
 }
 """The kinds of files of results, by the end of their names."""
-ENDINGS = f"{', '.join([*KINDS][:-1])} or {[*KINDS][-1]}"
+ENDINGS = enumerated([*KINDS], "or")
 ALONE = (".npy", ".csv")
 """Kinds that have one array."""
 MOST_DIGITS = 100

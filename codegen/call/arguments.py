@@ -487,6 +487,15 @@ def result_of(results: Sequence[Array], out: object) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def names_of(shaped: Shaped) -> tuple[list[str], list[str]]:
+    """The names of inputs and of outputs, as messages call arrays."""
+    inputs, outputs = (
+        [shaped.tensors[value].name for value in values]
+        for values in (shaped.inputs, shaped.outputs)
+    )
+    return inputs, outputs
+
+
 def outputs_of(shaped: Shaped, extents: Sequence[int]) -> list[Output]:
     """Shape and NumPy type of each output."""
     tensors = [shaped.tensors[value] for value in shaped.outputs]

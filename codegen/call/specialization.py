@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.call.arguments import checked_outs, outputs_of, result_of
+from ilang.codegen.call.arguments import checked_outs, names_of, outputs_of, result_of
 from ilang.codegen.call.load import Compiled, interface_of
 from ilang.codegen.call.memory import too_large
 from ilang.codegen.call.plan import CallPlan
@@ -39,10 +39,7 @@ class Specialization:
         """Nothing is compiled yet; ``small`` sizes are those of the size class that it is for."""
         self.shaped = shaped
         self.small = small
-        self.names = (
-            [shaped.tensors[value].name for value in shaped.inputs],
-            [shaped.tensors[value].name for value in shaped.outputs],
-        )
+        self.names = names_of(shaped)
         self._compiled: Compiled | None = None
         self._plans: dict[tuple[int, ...], CallPlan] = {}
         self._offloaded: dict[Device, Offloaded] = {}

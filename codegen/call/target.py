@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ilang.core import pipeline
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, enumerated
 
 if TYPE_CHECKING:
     from ilang.core.ir.shaped import Shaped
@@ -20,8 +20,7 @@ def check_target(target: object) -> None:
     if type(target) is not str or target not in TARGETS:
         from ilang.codegen.call.arguments import shown
 
-        listed = [f'"{name}"' for name in TARGETS]
-        known = f"{', '.join(listed[:-1])} and {listed[-1]}"
+        known = enumerated([f'"{name}"' for name in TARGETS])
         raise DataError("E0712", f"there is no target {shown(target)}", help=f"targets are {known}")
 
 

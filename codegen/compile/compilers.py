@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
 
 from ilang.codegen.compile.packages import Package
-from ilang.core.diagnostic import ToolError
+from ilang.core.diagnostic import ToolError, enumerated
 from ilang.core.record import record
 
 
@@ -86,7 +85,7 @@ def _find(language: Language, wanted: str, path: str | None) -> Compiler:
         looked.append(package.says())
     raise ToolError(
         "E0901",
-        f"no {language.name} compiler was found: looked for {' and '.join(_listed(looked))}",
+        f"no {language.name} compiler was found: looked for {enumerated(looked)}",
         help=language.install,
     )
 
@@ -108,15 +107,10 @@ def _wanted(language: Language, wanted: str, path: str | None) -> tuple[str, ...
         raise ToolError(
             "E0902",
             f"${language.variable} names {named}, which is not a program that can run here",
-            help=f"unset {language.variable} to let {' or '.join(_listed(language.programs))} be found,"
+            help=f"unset {language.variable} to let {enumerated(language.programs, 'or')} be found,"
             f" or set it to a {language.name} compiler",
         )
     return (program, *words[1:])
-
-
-def _listed(names: Sequence[str]) -> Sequence[str]:
-    """Names for a list whose last two are joined by a word."""
-    return [", ".join(names[:-1]), names[-1]] if 1 < len(names) else names
 
 
 def _program(name: str, path: str | None) -> str | None:

@@ -159,10 +159,7 @@ class Offloaded:
         self.device = device
         name = function_identifier(shaped.name)
         self._arguments = interface_of(shaped, GPU).arguments
-        self._names = (
-            [shaped.tensors[value].name for value in shaped.inputs],
-            [shaped.tensors[value].name for value in shaped.outputs],
-        )
+        self._names = arguments.names_of(shaped)
         source = repr(("cuda", name, shaped, sorted(small)))
         lowered = functools.partial(pipeline.lower, shaped, GPU, small)
         self._executable = device.load(DeviceSource(name, source, lowered))

@@ -30,7 +30,7 @@ SPELLED: Mapping[str, Operator] = {
     "//": Operator(lambda whole, divisor: f"{whole} // max(1, {divisor})", PRODUCT, (ATOM,)),
 }
 """The operations of extents in Python; C refuses to divide by an extent of 0."""
-TAKEN = ("self", "np", "NDArray", "TYPE_CHECKING", "annotations")
+TAKEN = ("self", "np", "NDArray", "TYPE_CHECKING", "annotations", "_calls", "_library")
 """Names that mean something else in the module."""
 ROLES = ("parameter", "state", "gradient", "setting")
 """The roles of what a user reads of a session."""
@@ -112,10 +112,10 @@ def module_text(
     return "\n".join(lines) + "\n"
 
 
-def python_names(names: Iterable[str], taken: Iterable[str] = TAKEN) -> dict[str, str]:
+def python_names(names: Iterable[str]) -> dict[str, str]:
     """Names that mean nothing else in Python, by those of definitions or of arrays: ``in_`` for ``in``."""
     chosen: dict[str, str] = {}
-    reserved = {*taken, "_calls", "_library"}
+    reserved = {*TAKEN}
     for name in names:
         word = re.sub(r"\W", "_", name)
         while keyword.iskeyword(word) or word in reserved:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -152,7 +153,8 @@ def write_whole(path: str, write: Callable[[IO[bytes]], object]) -> None:
                 os.fsync(stream.fileno())
             os.replace(beside, path)
         except BaseException as failure:
-            _remove(beside)
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
             if isinstance(failure, OSError):
                 raise _unwritable(path, failure) from None
             raise
@@ -189,10 +191,3 @@ def _unwritable(path: str, trouble: OSError | ValueError) -> DataError:
     return DataError(
         "E0731", f"{path or '(empty name)'} cannot be written: {reason_of(trouble)}", help=help_line
     )
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return

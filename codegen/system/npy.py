@@ -63,13 +63,13 @@ def map_npy(path: str) -> Array:
         return _array(stream, size, path, lambda at, _: (mmap.mmap(number, 0, access=mode), at))
 
 
-def read_npy(data: bytearray, name: str) -> Array:
-    """The array that the bytes of a .npy file hold, in their place.
+def read_npy(data: bytearray) -> Array:
+    """The array in the bytes of a .npy file that came by standard input, in their place.
 
     Raises: DataError E0728.
     """
     head = io.BytesIO(memoryview(data)[:LONGEST_HEAD])
-    return _array(head, len(data), name, lambda begin, _: (data, begin))
+    return _array(head, len(data), "standard input", lambda begin, _: (data, begin))
 
 
 def _read_array(stream: IO[bytes], size: int, path: str) -> Array:

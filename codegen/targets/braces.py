@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ilang.codegen.targets.c_entry import WIDEST, several_a_line
-from ilang.codegen.targets.cfamily import INDENT
+from ilang.codegen.targets.c_entry import several_a_line
+from ilang.codegen.targets.cfamily import INDENT, WIDTH
 from ilang.codegen.targets.marked_lines import MarkedLine
 from ilang.core.ir.kernel import If
 
@@ -68,13 +68,13 @@ def filled(head: str, words: Sequence[str], tail: str) -> str:
 def broken(line: str, more: str = INDENT) -> str:
     """A line of code that goes on in others where it is long: in as few brackets as can be."""
     start = len(line) - len(line.lstrip())
-    if len(line) <= WIDEST or line.startswith("#") or any(each in line for each in WHOLE):
+    if len(line) <= WIDTH or line.startswith("#") or any(each in line for each in WHOLE):
         return line
     ranks: dict[tuple[int, int], int] = {}
     depth = 0
     for mark in MARKS.finditer(line):
         at, letter, sign = mark.start(), mark[0], mark[1]
-        if at >= WIDEST:
+        if at >= WIDTH:
             break
         depth += (letter in "([") - (letter in ")]")
         if sign is not None:

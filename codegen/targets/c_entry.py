@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.codegen.targets import c_variants
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, product
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, WIDTH, Spelling, product
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.codegen.targets.workspace import Workspace, constant_workspace
 from ilang.core.calculus.extent import ATOM, CHOICE, PRODUCT, QUOTIENT, SUM, Operator, joined
@@ -106,14 +106,12 @@ FORMULAS: dict[str, Operator] = {
     ),
     "chunks": Operator(_chunks),
 }
-WIDEST = 100
-"""Columns of a list of parameters that stays on one row."""
 
 
 def wrapped(head: str, words: Sequence[str], tail: str) -> str:
     """A list in parentheses on one line where it fits, else one word a line."""
     one = head + (", ".join(words) or ("void" if head.startswith("static") else "")) + tail
-    if len(one) <= WIDEST:
+    if len(one) <= WIDTH:
         return one
     indent = " " * (len(head) - len(head.lstrip())) + INDENT
     return head + "\n" + ",\n".join(indent + word for word in words) + tail
@@ -125,7 +123,7 @@ def several_a_line(head: str, words: Sequence[str], tail: str) -> str:
     lines = [head if words else head + tail]
     for n, word in enumerate(words):
         text = word + ("," if n < len(words) - 1 else tail)
-        if len(lines[-1]) + 1 + len(text) <= WIDEST:
+        if len(lines[-1]) + 1 + len(text) <= WIDTH:
             lines[-1] += (" " if n and len(lines[-1]) > len(indent) else "") + text
         else:
             lines.append(indent + text)

@@ -29,18 +29,7 @@ COMMENT = {
     "_most, _some, _few": "rows at a time, by how many are left",
 }
 """The meanings of the endings of names, in the comment above the functions of a tile."""
-TILE_ENDINGS = (
-    "",
-    "_micro",
-    "_full",
-    "_packing",
-    "_loop",
-    "_lanes",
-    "_vectors",
-    "_most",
-    "_some",
-    "_few",
-)
+TILE_ENDINGS = ("", *", ".join(COMMENT).split(", "))
 """Endings of the names of a tile's functions and constants."""
 
 

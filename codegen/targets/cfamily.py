@@ -23,7 +23,7 @@ C_TYPES = {
 }  # fmt: skip
 """The C type of each element type, and that of the bits of bf16."""
 WIDTH = 100
-"""Columns of a list of values."""
+"""Columns of a line of C."""
 INDENT = "    "
 UNSIGNED = {"i32": "uint32_t", "i64": "uint64_t"}
 ORDERED = {"f32": "i32", "f64": "i64"}

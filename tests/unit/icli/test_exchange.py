@@ -55,11 +55,11 @@ def test_npy_is_read_in_its_place() -> None:
     stream = io.BytesIO()
     np.save(stream, np.arange(6.0).reshape(2, 3))
     data = bytearray(stream.getvalue())
-    read = read_npy(data, "standard input")
+    read = read_npy(data)
     data[-8:] = np.float64(7.0).tobytes()
     assert read.tolist() == [[0, 1, 2], [3, 4, 7]]
     with pytest.raises(Error) as caught:
-        read_npy(data[:-1], "standard input")
+        read_npy(data[:-1])
     assert caught.value.code == "E0728"
 
 
