@@ -277,25 +277,19 @@ def stack(*tensors: object, row: str = "output") -> Tensor:
         message = f"stack takes tensors and row= batch, input or output, not {shown(row)}"
         raise DataError("E0745", message, help='tensor.stack(a, b, row="output")')
     kind = ("batch", "input", "output").index(row)
-    return operation((_sum(len(tensors)), "+", Stack(kind)), "stack", tensors)
+    return operation((_folded("add", len(tensors)), "+", Stack(kind)), "stack", tensors)
 
 
 def interleave(x: object, y: object) -> Tensor:
     """X at even, y at odd positions of the last output axis."""
-    return operation((_sum(2), "+", "interleave"), "interleave", [x, y])
+    return operation((_folded("add", 2), "+", "interleave"), "interleave", [x, y])
 
 
-def _sum(count: int) -> Scalar:
+def _folded(primitive: str, count: int) -> Scalar:
+    """A primitive of two between so many operands: their sum, their product."""
     scalar: Scalar = Operand(0)
     for number in range(1, count):
-        scalar = Apply("add", (scalar, Operand(number)))
-    return scalar
-
-
-def _product(count: int) -> Scalar:
-    scalar: Scalar = Operand(0)
-    for number in range(1, count):
-        scalar = Apply("mul", (scalar, Operand(number)))
+        scalar = Apply(primitive, (scalar, Operand(number)))
     return scalar
 
 
@@ -316,7 +310,7 @@ def einsum(spec: str, *tensors: object, scalar: Scalar | None = None, acc: str =
     if len(parsed.operands) != len(tensors):
         raise miscounted(len(parsed.operands), len(tensors), parsed.span)
     if scalar is None:
-        scalar = _product(len(tensors))
+        scalar = _folded("mul", len(tensors))
     return operation((scalar, acc, parsed), f'einsum "{spec}" ', tensors)
 
 
@@ -327,12 +321,12 @@ def einmax(spec: str, x: object) -> Tensor:
 
 def tropical(spec: str, x: object, y: object) -> Tensor:
     """The maximum of sums."""
-    return einsum(spec, x, y, scalar=_sum(2), acc=">")
+    return einsum(spec, x, y, scalar=_folded("add", 2), acc=">")
 
 
 def outer_sum(spec: str, x: object, y: object) -> Tensor:
     """The sum of sums."""
-    return einsum(spec, x, y, scalar=_sum(2))
+    return einsum(spec, x, y, scalar=_folded("add", 2))
 
 
 def concat(spec: str, *tensors: object) -> Tensor:
@@ -346,4 +340,4 @@ def concat(spec: str, *tensors: object) -> Tensor:
     if not any(isinstance(axis, Joined) for axis in parsed.result.axes()):
         message = "the result of a concatenation has no axis joined by `^`"
         raise NotationError("E0151", message, parsed.result.span, "for example: `a; b => a^b`")
-    return einsum(spec, *tensors, scalar=_sum(len(tensors)))
+    return einsum(spec, *tensors, scalar=_folded("add", len(tensors)))

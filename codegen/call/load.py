@@ -23,11 +23,8 @@ from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
 
-if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
-
+if TYPE_CHECKING:
+    from ilang.codegen.call.arguments import Array
 
 MOST_SPACES = 4
 LARGEST_KEPT = 64 * 1024 * 1024

@@ -21,13 +21,10 @@ from ilang.codegen.call.memory import (
 from ilang.codegen.system.concurrency import hears_signals, interruptible, is_forked
 from ilang.core.diagnostic import DataError, Error, InternalError
 
-if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
-    import numpy.typing as npt
-
+if TYPE_CHECKING:
+    from ilang.codegen.call.arguments import Array
     from ilang.codegen.call.load import Compiled, LoadedLibrary
     from ilang.codegen.call.stopping import Stopping
-
-    Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
 
 LONG = 2**24

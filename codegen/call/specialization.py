@@ -18,13 +18,10 @@ from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU
 
-if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
-    import numpy.typing as npt
-
+if TYPE_CHECKING:
+    from ilang.codegen.call.arguments import Array
     from ilang.codegen.device.device import Device
     from ilang.codegen.device.offload import Offloaded
-
-    Array = npt.NDArray[Any]
 
 MOST_PLANS = 256
 """Sizes that one specialization remembers."""

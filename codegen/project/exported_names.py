@@ -8,6 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.codegen.targets.identifiers import function_identifier, identifier, member_identifier
 from ilang.codegen.targets.session import ExportedFunction
 from ilang.core.diagnostic import CommandError
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import Machine
+from ilang.core.pipeline import lower
+from ilang.core.record import replace
 
 LONGEST_STEM = 64
 NO_PREFIX = "none"
@@ -39,6 +43,12 @@ def prefix_of(given: str | None, stem: str) -> str:
 def exported_name(name: str, prefix: str) -> str:
     """The name of a definition with a prefix, but for one that has the name of the prefix: ``digits`` of digits.i."""
     return name if prefix in ("", name) else f"{prefix}_{name}"
+
+
+def exported_function(shaped: Shaped, machine: Machine, prefix: str) -> ExportedFunction:
+    """A program for a machine as a function, its name after a prefix."""
+    shaped = replace(shaped, name=exported_name(shaped.name, prefix))
+    return ExportedFunction(shaped, lower(shaped, machine))
 
 
 def renamed(functions: Sequence[ExportedFunction]) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ilang.codegen.project.comments import MARK, formula_comment, header_comment, source_comment
 from ilang.codegen.project.example import function_example, session_example
-from ilang.codegen.project.exported_names import c_name, exported_name
+from ilang.codegen.project.exported_names import c_name, exported_function
 from ilang.codegen.project.makefile import (
     ALONE,
     MPI,
@@ -51,7 +51,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import For, statements_within
 from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.machine import MACHINES, Machine
-from ilang.core.pipeline import infer, lower
+from ilang.core.pipeline import infer
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean
 
@@ -134,9 +134,7 @@ def exported_component(
     Raises:
         Error: those of ``fixed``, and of types and schedules.
     """
-    shaped = fixed(graph, shapes)
-    shaped = replace(shaped, name=exported_name(shaped.name, prefix))
-    return ExportedFunction(shaped, lower(shaped, machine))
+    return exported_function(fixed(graph, shapes), machine, prefix)
 
 
 def write_functions(

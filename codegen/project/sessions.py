@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
-from ilang.codegen.project.exported_names import exported_name, renamed_words
+from ilang.codegen.project.exported_names import exported_function, exported_name, renamed_words
 from ilang.codegen.session.checkpoint import Checkpoint, read
 from ilang.codegen.session.function import Function
 from ilang.codegen.session.initial import initial
@@ -154,14 +154,7 @@ def exported(
     sessions = [
         each for group in grouped for each in _SharedStruct(group, machine, prefix).exported()
     ]
-    return [_function(each, machine, prefix) for each in alone], sessions
-
-
-def _function(solved: SolvedDefinition, machine: Machine, prefix: str) -> ExportedFunction:
-    """A definition that keeps nothing, as a function."""
-    shaped = solved.shaped()
-    shaped = replace(shaped, name=exported_name(shaped.name, prefix))
-    return ExportedFunction(shaped, lower(shaped, machine))
+    return [exported_function(each.shaped(), machine, prefix) for each in alone], sessions
 
 
 def _keeps_nothing(solved: SolvedDefinition) -> bool:
