@@ -351,6 +351,23 @@ def from_text(text: object, name: str = "<text>") -> Component:
     return Component(WrittenProgram(tree, wires, definitions))
 
 
+def from_spec(spec: object) -> Component:
+    """The component that an einsum specification is. Raises NotationError E0140 to E0147, or DataError E0716."""
+    from ilang.core.ir.syntax import Einsum
+    from ilang.core.notation.einsum.contraction import usual_path
+    from ilang.core.notation.einsum.specification import parse_spec
+    from ilang.core.notation.einsum.subscripts import check_dots
+    from ilang.core.source import Source
+
+    if not isinstance(spec, str):
+        message = f"a specification is a text, not {type(spec).__name__}"
+        help_line = 'write it in quotes: einsum("ij; jk => ik")'
+        raise DataTypeError("E0716", message, help=help_line)
+    parsed = parse_spec(Source("<spec>", " ".join(spec.splitlines())))
+    check_dots(parsed)
+    return Component(WrittenProgram(Einsum(parsed, None, parsed.span, usual_path(parsed, None))))
+
+
 def defined(module: Module) -> dict[str, Component]:
     """A component for every definition of a module, exported or not."""
     definitions = {definition.name: definition for definition in module.definitions}
