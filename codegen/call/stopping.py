@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,8 +78,6 @@ def text_for(pointers: int) -> str:
 @functools.cache
 def stopping(pointers: int) -> Stopping | None:
     """The means to stop calls of functions that take so many pointers; None where there is none."""
-    if os.name != "posix":
-        return None
     load: Callable[[str], Stopping] = functools.partial(Stopping, pointers=pointers)
     with contextlib.suppress(ToolError):  # a program that cannot be stopped runs all the same
         return cache.library(text_for(pointers), library_recipe(), load)

@@ -20,7 +20,6 @@ import contextlib
 import functools
 import importlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -86,7 +85,7 @@ def _led_to(link: str) -> str | None:
     """The entry that a link leads to, which stands beside it; None where there is no such link."""
     try:
         name = os.readlink(link)
-    except (OSError, AttributeError):  # AttributeError: a platform without links
+    except OSError:
         return None
     return None if os.path.basename(name) != name else os.path.join(os.path.dirname(link), name)
 
@@ -94,10 +93,10 @@ def _led_to(link: str) -> str | None:
 def _point(link: str, entry: str) -> None:
     """Let a link lead to an entry beside it, in one step.
 
-    Some file systems and platforms have no links: then every text is written anew, which is slower and no error.
+    Some file systems have no links: then every text is written anew, which is slower and no error.
     """
     temporary = f"{link}-{os.getpid()}"
-    with contextlib.suppress(OSError, NotImplementedError):
+    with contextlib.suppress(OSError):
         if os.path.exists(os.path.join(os.path.dirname(link), entry)):
             os.symlink(entry, temporary)
             os.replace(temporary, link)
@@ -184,9 +183,7 @@ def _writer() -> str | None:
 @functools.lru_cache(maxsize=1)
 def _processor() -> str:
     """The processor that ``-march=native`` depends on: the features of the first processor, or the kind of machine."""
-    machine = (
-        os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_IDENTIFIER", "")
-    )
+    machine = os.uname().machine
     try:
         with open("/proc/cpuinfo", "rb") as file:
             text = file.read(16 * 1024).decode("ascii", "replace")
@@ -238,17 +235,16 @@ def _used(entry: str, load: Callable[[str], T]) -> T:
 def _touch(path: str) -> None:
     """Note that an entry, or a link itself, was used just now.
 
-    A cache that is read-only, or a platform that cannot touch a link, forgets sooner what was used: no error.
+    A cache that is read-only forgets sooner what was used: no error.
     """
-    with contextlib.suppress(OSError, NotImplementedError):
+    with contextlib.suppress(OSError):
         os.utime(path, follow_symlinks=False)
 
 
 def is_whole(entry: str) -> bool:
     """Whether a file is an entry as this user stored it: its own, no link, its trailer has the hash of the rest."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with open(os.open(entry, flags | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        with open(os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             if not folders.is_own_file(os.fstat(file.fileno())):
                 return False
             content = file.read()
@@ -315,9 +311,6 @@ def no_folder(reason: str) -> ToolError:
 @contextlib.contextmanager
 def _turn(folder: str, key: str) -> Iterator[None]:
     """Wait, for a while, until no other process or thread builds this entry (or one of its few neighbours)."""
-    if sys.platform == "win32":  # no such locks: work may then be done twice
-        yield
-        return
     import fcntl
 
     with open(os.path.join(folder, f"lock-{key[:2]}"), "ab") as file:

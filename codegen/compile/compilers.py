@@ -126,7 +126,7 @@ def _program(name: str, path: str | None) -> str | None:
 
 def _which(name: str, path: str | None) -> str | None:
     """The path that ``shutil.which`` would find; importing that takes longer than looking."""
-    if os.name != "posix" or path is None:
+    if path is None:
         import shutil
 
         return shutil.which(name, path=path)

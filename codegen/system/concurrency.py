@@ -96,8 +96,7 @@ def _wait_for_forks() -> None:
         while held:
             held.pop().release()
 
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=hold, after_in_parent=release, after_in_child=release)
+    os.register_at_fork(before=hold, after_in_parent=release, after_in_child=release)
 
 
 _wait_for_forks()
@@ -197,9 +196,8 @@ def signals_held() -> Iterator[None]:
     came: list[int] = []
     try:
         with contextlib.ExitStack() as handlers:
-            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-                kind = getattr(signal, name, None)
-                if kind is not None and callable(signal.getsignal(kind)):
+            for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if callable(signal.getsignal(kind)):
                     old = signal.signal(kind, lambda number, _: came.append(number))
                     handlers.callback(signal.signal, kind, old)
             yield

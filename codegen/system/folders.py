@@ -20,12 +20,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-HAS_OWNERS = hasattr(os, "geteuid")
-"""Whether files have owners and modes; elsewhere the folders of a user are his own to begin with."""
 
 TEMPORARY = ("/tmp", "/var/tmp")
-ENDING = ("SIGTERM", "SIGHUP")
-"""Signals that end a process and leave it a moment to put things in order."""
 
 
 class Ended(BaseException):
@@ -71,8 +67,6 @@ def own_parent(folder: str, within: str = "") -> str:
 
 def _checked(real: str, within: str, *, alone: bool) -> str:
     """A real path, every part of which is seen to be safe; with ``alone``, only this user writes to its end."""
-    if not HAS_OWNERS:
-        return real
     user, within = os.geteuid(), os.path.realpath(within) if within else ""
     path = os.sep
     for name in ("", *real.strip(os.sep).split(os.sep)):
@@ -93,9 +87,8 @@ def _checked(real: str, within: str, *, alone: bool) -> str:
 
 def is_own_file(status: os.stat_result) -> bool:
     """Whether an open file is a plain one that this user alone has written."""
-    if not stat.S_ISREG(status.st_mode):
-        return False
-    return not HAS_OWNERS or (status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE)
+    is_plain, is_own = stat.S_ISREG(status.st_mode), status.st_uid == os.geteuid()
+    return is_plain and is_own and not status.st_mode & OTHERS_WRITE
 
 
 def _temporary_parent() -> str:
@@ -108,7 +101,7 @@ def _temporary_parent() -> str:
 
     first = tempfile.gettempdir()
     refused: OSError | None = None
-    for folder in dict.fromkeys((first, *(TEMPORARY if HAS_OWNERS else ()))):
+    for folder in dict.fromkeys((first, *TEMPORARY)):
         try:
             real = _checked(os.path.realpath(folder, strict=True), "", alone=False)
         except OSError as error:
@@ -174,12 +167,14 @@ def ending_in_order() -> Iterator[Callable[[], None]]:
         nonlocal is_settled
         is_settled = True
 
-    taken: list[int] = []
+    taken: list[signal.Signals] = []
     try:
-        for name in ENDING:
-            kind = getattr(signal, name, None)
+        for kind in (
+            signal.SIGTERM,
+            signal.SIGHUP,
+        ):  # leave a process a moment to put things in order
             with contextlib.suppress(ValueError):  # not the main thread
-                if kind is not None and signal.getsignal(kind) is signal.SIG_DFL:
+                if signal.getsignal(kind) is signal.SIG_DFL:
                     signal.signal(kind, handle)
                     taken.append(kind)
         yield settle
