@@ -234,7 +234,7 @@ def elementwise(
 
 
 def _loaded(name: str) -> Any:
-    """A name of the package that is not used yet."""
+    """The value of a name of the package, imported when it is used for the first time."""
     if name == "I":
         value: Any = i("I")
     elif name in ("einops", "einx", "jax", "lib", "tensor", "torch"):

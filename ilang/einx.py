@@ -169,7 +169,7 @@ def _function(op: str) -> Callable[..., Any]:
 
 
 def _loaded(name: str) -> Callable[..., Any]:
-    """An operation that is not used yet."""
+    """An operation by its name, made when it is used for the first time."""
     if name not in EINX_OPS:
         close = nearest(name, [*EINX_OPS])
         hint = f"; did you mean {close}?" if close else ""

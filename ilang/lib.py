@@ -174,7 +174,7 @@ def _page(name: str) -> str:
 
 
 def _loaded(name: str) -> Callable[..., Any]:
-    """A function that is not used yet."""
+    """A function by its name, made when it is used for the first time."""
     if name not in PIECES:
         from ilang.core.notation.guidance import named
         from ilang.core.suggestion import did_you_mean

@@ -79,8 +79,8 @@ def _holds(tree: syntax.Tree, definitions: Mapping[str, syntax.Definition]) -> b
     return True
 
 
-def _number(pattern: syntax.Operand) -> str | None:
-    """The one position of a dimension that an operand reads."""
+def _position_alone(pattern: syntax.Operand) -> str | None:
+    """The number of an operand that is nothing but a number, as in `ij*2~ij`; None for any other."""
     if not isinstance(pattern, syntax.Pattern):
         return None
     index = pattern.indices[0] if len(pattern.indices) == 1 else None
@@ -91,7 +91,7 @@ def _constant(e: syntax.Expression) -> str | None:
     """Help where one operand is a number alone."""
     if e.right is None or e.op is None:
         return None
-    left, right = _number(e.left), _number(e.right)
+    left, right = _position_alone(e.left), _position_alone(e.right)
     number = right if right is not None else left
     if number is None or (left is not None and right is not None):
         return None

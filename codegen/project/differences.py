@@ -78,6 +78,7 @@ def _compared(
     terms = [gradients[list(wrt).index(n)] * directions[n] for n in floats]
 
     def along(step: float) -> float:
+        """The weighted sum of the outputs, the inputs moved by a step along the directions."""
         moved = [
             array + step * directions[n] if n in directions else array
             for n, array in enumerate(arrays)
@@ -89,6 +90,7 @@ def _compared(
         )
 
     def difference(step: float) -> float:
+        """The derivative of that, by differences of fourth order."""
         near, far = along(step) - along(-step), along(2 * step) - along(-2 * step)
         return (8 * near - far) / (12 * step)
 

@@ -189,11 +189,11 @@ class BoundRun:
 
     def _run_stages(self, side: BoundSide, named: Mapping[str, Array]) -> None:
         """Run every stage, with what is copied and summed after it."""
-        for stage, arrays, arguments in side.calls:
-            stage.run(arrays, arguments)
-            for target, source in stage.stage.copies:
+        for compiled, arrays, arguments in side.calls:
+            compiled.run(arrays, arguments)
+            for target, source in compiled.stage.copies:
                 named[target][...] = named[source]
-            for each in stage.stage.sums:
+            for each in compiled.stage.sums:
                 self._sum(each, named)
 
     def forget(self) -> None:
@@ -252,11 +252,11 @@ class BoundRun:
         named |= dict.fromkeys((*self._run.inputs, *self._fresh), NOTHING)
         calls = []
         places: dict[str, Places] = defaultdict(list)
-        for stage in self._stages:
-            arrays = [named[name] for name in stage.stage.arguments]
+        for compiled in self._stages:
+            arrays = [named[name] for name in compiled.stage.arguments]
             arguments = [argument(array) for array in arrays]
-            calls.append((stage, arrays, arguments))
-            for place, name in enumerate(stage.stage.arguments):
+            calls.append((compiled, arrays, arguments))
+            for place, name in enumerate(compiled.stage.arguments):
                 places[name].append((arrays, arguments, place))
         fresh = [(*form, places.get(name, [])) for name, form in self._fresh.items()]
         return BoundSide(named, calls, [places.get(name, []) for name in self._run.inputs], fresh)

@@ -341,7 +341,7 @@ class _Emission:
         return braced("", (*functions.marked(lines, loop, whole=True), *iterations))
 
     def _iterations(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
-        """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
+        """The loop itself: whole, or in the parts before, where and after a condition in it holds."""
         spelling, end = functions.spelling, ends.end
         name, version = spelling.variable(loop.variable), loop.version
         first = ends.declared(name)
@@ -349,19 +349,19 @@ class _Emission:
         if loop.copies is not None:
             copies = [f"#pragma GCC unroll {loop.copies}"]
 
-        def written(pieces: Iterable[Piece]) -> Iterator[str]:
-            for head, body in pieces:
+        def loops(parts: Iterable[Piece]) -> Iterator[str]:
+            for head, body in parts:
                 tests = ["SCALAR;"] if is_guarded(body) else []
                 yield from copies
                 yield from braced(head, (*tests, *self._block(body, functions)))
 
         if not isinstance(version, ir.If):
-            yield from written([(f"for ({first}; {name} < {end}; ++{name})", loop.body)])
+            yield from loops([(f"for ({first}; {name} < {end}; ++{name})", loop.body)])
             return
         from ilang.codegen.targets import c_loops
 
-        lines, pieces = c_loops.pieces(version, end, spelling)
-        yield from braced("", (f"{first};", *lines, *written(pieces)))
+        lines, parts = c_loops.pieces(version, end, spelling)
+        yield from braced("", (f"{first};", *lines, *loops(parts)))
 
     def _vectorised(self, loop: ir.For, size: str, functions: KernelFunctions) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
