@@ -122,7 +122,11 @@ def _sizes_for(form: Form, arrays: Sequence[Any]) -> dict[str, Sizes]:
 
     A component leaves extents open, and refuses what has a solution for some of them alone: `(a a)` of 9.
     """
-    solved = _solved_for(form, arrays)
+    return _sizes_by_name(_solved_for(form, arrays))
+
+
+def _sizes_by_name(solved: FusedOperation) -> dict[str, Sizes]:
+    """The sizes of all axes that are known, those of repetitions as tuples."""
     return {
         name: _nested(solved.sizes, axes, depth, ())
         for name, (axes, depth) in solved.repeated.names.items()
@@ -153,11 +157,7 @@ def solve_axes(
     """The size of every axis: a number, or an array of those of its repetitions."""
     import numpy as np
 
-    solved = _solved(text, tensors, parameters, fused=False)
-    sizes = {
-        name: _nested(solved.sizes, axes, depth, ())
-        for name, (axes, depth) in solved.repeated.names.items()
-    }
+    sizes = _sizes_by_name(_solved(text, tensors, parameters, fused=False))
     return {
         name: np.array(value, np.int64) if isinstance(value, tuple) else value
         for name, value in sizes.items()

@@ -44,7 +44,7 @@ class Library(dict[str, Component]):
         module: Module | None = vars(self).get("_module")
         if module is None:  # of a copy that is being made
             return []
-        heads: list[Any] = [each.head for each in (*module.functions, *module.routines)]  # type: ignore[attr-defined]
+        heads: list[Any] = [each.head for each in module.functions_and_routines()]
         return [head.name for head in heads if head.span.source is module.source]
 
     @cached_property
@@ -83,7 +83,7 @@ class Library(dict[str, Component]):
 
     def __repr__(self) -> str:
         module = self._module
-        heads: list[Any] = [each.head for each in (*module.functions, *module.routines)]  # type: ignore[attr-defined]
+        heads: list[Any] = [each.head for each in module.functions_and_routines()]
         named = sorted([*module.definitions, *heads], key=lambda each: each.span.start)
         names = [each.name for each in named if each.span.source is module.source]
         return f"<Library: {shorten(', '.join(names) or 'nothing', 200)}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -104,17 +104,14 @@ class Model:
 
     def __init__(self, module: Module) -> None:
         self.module = module
+        self._heads: list[Any] = [each.head for each in module.functions_and_routines()]
         self.noted: set[str] = set()
         self._graphs: dict[object, Any] = {}
         self._definitions = pipeline.definitions_of(module)
 
     def head(self, name: str) -> Any:
         """The head of a definition."""
-        return next(head for head in self._heads() if head.name == name)
-
-    def _heads(self) -> Iterator[Any]:
-        yield from (each.head for each in self.module.functions)
-        yield from (each.head for each in self.module.routines)
+        return next(head for head in self._heads if head.name == name)
 
     def inputs(self, name: str) -> tuple[TensorParameter, ...]:
         """The tensors in the head of a definition."""
@@ -127,7 +124,7 @@ class Model:
 
         ranks = 1 if options.ranks is None else options.ranks.size
         known = None if of_any_ranks else ranks
-        heads = (head for head in self._heads() if head.name == options.name)
+        heads = (head for head in self._heads if head.name == options.name)
         open_inputs = {each.name for head in heads for each in head.tensors} - {*options.shapes}
         expand = partial(einx_on_operands, waiting=open_inputs)
         around = Around(self.module, self._component, self._file, expand, known)
