@@ -114,30 +114,32 @@ def contract(
             cast).
     """
     threads = THREADS if threads is None else threads
-    known = _answered(given, asked, target, threads) if out is None else None
+    known = _answer_like_earlier(given, asked, target, threads) if out is None else None
     if known is not None:
         return known
-    spec, operands = (given[0], given[1:]) if isinstance(given[0], str) else _spelled(given)
+    spec, operands = (given[0], given[1:]) if isinstance(given[0], str) else _spec_of_lists(given)
     wanted = _known_names(Asked(*asked))
     path = _path(wanted.optimize)
     if _is_foreign(operands):
         _check_plain(wanted, "arrays of NumPy")
-        return _of(spec, operands, path)(*operands, out=out, target=target, threads=threads)
+        return _component_for(spec, operands, path)(
+            *operands, out=out, target=target, threads=threads
+        )
     if not is_subscripts(spec):
         _check_plain(wanted, "specifications as NumPy writes them")
         arrays = [supported_array(f"in{number}", array) for number, array in enumerate(operands)]
-        component = _of(spec, arrays, path)
+        component = _component_for(spec, arrays, path)
         result: Any = component(*arrays, out=out, target=target, threads=threads)
         _remember(given, asked, target, arrays, component)
         return result
     arrays = [read_array(f"in{number}", operand) for number, operand in enumerate(operands)]
     run: Run | None = None if out is not None else _view(spec, arrays, wanted, target)
     if run is None:
-        kind = _kind(arrays, wanted, out)
+        kind = _computed_type(arrays, wanted, out)
         arrays = _converted(arrays, kind, wanted)
-        component = _of(spec, arrays, path)
+        component = _component_for(spec, arrays, path)
         if out is not None:
-            return _into(out, kind, component, arrays, (wanted.casting, target, threads))
+            return _written_into(out, kind, component, arrays, (wanted.casting, target, threads))
         logical, fortran = kind == np.dtype(bool), _is_fortran(wanted, operands)
         is_whole = not (logical or fortran) and component.program.wires.gives not in (None, (0,))
         run = component if is_whole else partial(_computed, component, logical, fortran)
@@ -152,7 +154,9 @@ def _is_foreign(operands: Sequence[Any]) -> bool:
     return on_gpu or library_of(operands) is not None
 
 
-def _answered(given: Sequence[Any], asked: tuple[Any, ...], target: str, threads: int | str) -> Any:
+def _answer_like_earlier(
+    given: Sequence[Any], asked: tuple[Any, ...], target: str, threads: int | str
+) -> Any:
     """The result of a call like an earlier one; None where there was none."""
     arrays = given[1:]
     try:
@@ -219,10 +223,10 @@ def _check_plain(wanted: Asked, taken: str) -> None:
             raise DataError("E0748", message, help="convert the arrays before, or the result")
 
 
-def _kind(arrays: Sequence[Array], wanted: Asked, out: Array) -> np.dtype[Any]:
+def _computed_type(arrays: Sequence[Array], wanted: Asked, out: Array) -> np.dtype[Any]:
     """The element type to compute in. Raises DataError E0703."""
     if wanted.dtype is not None:
-        return _type(wanted.dtype)
+        return _asked_type(wanted.dtype)
     kinds = [wider(f"in{number}", array.dtype) for number, array in enumerate(arrays)]
     kind: np.dtype[Any] = np.result_type(*kinds)
     joined = _joined([kind, out.dtype]) if isinstance(out, np.ndarray) else None
@@ -238,7 +242,7 @@ def _joined(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
     return joined if joined in SUPPORTED else None
 
 
-def _type(dtype: Any) -> np.dtype[Any]:
+def _asked_type(dtype: Any) -> np.dtype[Any]:
     """The element type that ``dtype=`` names. Raises DataError E0703."""
     kind = named_type(dtype)
     if kind is None:
@@ -283,7 +287,7 @@ def _view(spec: str, arrays: Sequence[Array], wanted: Asked, target: str) -> Run
     """A function that gives a view; None where elements, a layout or a type are computed, or all on a device."""
     if len(arrays) != 1 or wanted.order != "K" or target in DEVICES:
         return None
-    if wanted.dtype is not None and _type(wanted.dtype) != arrays[0].dtype:
+    if wanted.dtype is not None and _asked_type(wanted.dtype) != arrays[0].dtype:
         return None
     check_target(target)
     view = _arrangement(spec, arrays[0].shape)
@@ -311,7 +315,7 @@ def _computed(
     return result if result.ndim else result[()]
 
 
-def _into(
+def _written_into(
     out: Any,
     kind: np.dtype[Any],
     component: Component,
@@ -334,11 +338,11 @@ def _into(
 
 def component_of(spec: str, operands: Sequence[Any], optimize: object) -> Component:
     """The component that a call with these arrays runs. Raises as ``contract`` does."""
-    return _of(spec, operands, _path(optimize))
+    return _component_for(spec, operands, _path(optimize))
 
 
-def _of(spec: str, operands: Sequence[Any], order: Path | bool) -> Component:
-    return _component(spec, tuple(tuple(operand.shape) for operand in operands), order)
+def _component_for(spec: str, operands: Sequence[Any], order: Path | bool) -> Component:
+    return _component_for_shapes(spec, tuple(tuple(operand.shape) for operand in operands), order)
 
 
 def _path(optimize: object) -> Path | bool:
@@ -366,7 +370,7 @@ def _path(optimize: object) -> Path | bool:
     )
 
 
-def _spelled(given: Sequence[Any]) -> tuple[str, list[Any]]:
+def _spec_of_lists(given: Sequence[Any]) -> tuple[str, list[Any]]:
     """A specification and its arrays, of arrays each with a list of its axes. Raises DataError E0716."""
     if len(given) < 2:
         raise DataTypeError(
@@ -378,8 +382,8 @@ def _spelled(given: Sequence[Any]) -> tuple[str, list[Any]]:
         message = "the specification stands after the arrays, and einsum takes it before them"
         raise DataTypeError("E0716", message, help=LAST_HELP)
     pairs = len(given) // 2
-    terms = [_listed(given[2 * n + 1]) for n in range(pairs)]
-    result = f"->{_listed(given[-1])}" if len(given) % 2 else ""
+    terms = [_letters_of(given[2 * n + 1]) for n in range(pairs)]
+    result = f"->{_letters_of(given[-1])}" if len(given) % 2 else ""
     return ",".join(terms) + result, [given[2 * n] for n in range(pairs)]
 
 
@@ -387,7 +391,7 @@ LAST_HELP = 'write einsum("ij,jk->ik", x, y), or ilang.einops.einsum(x, y, "i j,
 """Help where a specification comes last."""
 
 
-def _listed(axes: Any) -> str:
+def _letters_of(axes: Any) -> str:
     """A list of axes as letters: ``[0, Ellipsis, 2]``. Raises DataError E0716."""
     try:
         places = [axis if axis is Ellipsis else operator.index(axis) for axis in axes]
@@ -404,20 +408,20 @@ def _listed(axes: Any) -> str:
 
 
 @lru_cache(maxsize=512)
-def _component(text: str, shapes: Shapes, order: Path | bool) -> Component:
+def _component_for_shapes(text: str, shapes: Shapes, order: Path | bool) -> Component:
     """The component of a specification for arrays of some shapes; equal ones share what is compiled."""
     spec = _parsed(text)
     if len(spec.operands) != len(shapes):
         raise miscounted(len(spec.operands), len(shapes), spec.span)
     if not spec.subscripts:
-        return _shared(Einsum(spec, None, spec.span))
+        return _component_of_einsum(Einsum(spec, None, spec.span))
     spec = _repeated(_expanded(spec, shapes), shapes)
     path: Path = ()
     if order is True and 2 < len(shapes):
         path = contraction_path(spec, _extents(spec, shapes))
     elif isinstance(order, tuple):
-        path = _checked(order, len(shapes))
-    return _shared(Einsum(spec, None, spec.span, path))
+        path = _completed_path(order, len(shapes))
+    return _component_of_einsum(Einsum(spec, None, spec.span, path))
 
 
 @lru_cache(maxsize=512)
@@ -436,7 +440,7 @@ def _arrangement(text: str, shape: tuple[int, ...]) -> Callable[[Array], Array] 
 
 
 @lru_cache(maxsize=256)
-def _shared(einsum: Einsum) -> Component:
+def _component_of_einsum(einsum: Einsum) -> Component:
     """The component of a specification: calls with one specification share what is compiled."""
     return Component(WrittenProgram(einsum))
 
@@ -448,7 +452,7 @@ def miscounted(wanted: int, given: int, span: Span | None) -> NotationError:
     return NotationError("E0150", message, span, help_line)
 
 
-def _checked(path: Path, operands: int) -> Path:
+def _completed_path(path: Path, operands: int) -> Path:
     """A path, completed where it leaves several tensors. Raises DataError E0719."""
     left = operands
     for step in path:

@@ -55,16 +55,16 @@ def call(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -
     except TypeError:  # a list, an array is no key
         operation = None
     if operation is None:
-        return _first(op, text, arrays, named)
+        return _call_first(op, text, arrays, named)
     if not arrays:
         return operation
     try:
         return operation(*arrays)
     except Error as error:
-        return _again(error, op, text, arrays, named, {})
+        return _call_for_arrays(error, op, text, arrays, named, {})
 
 
-def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+def _call_first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """Call an operation that is not kept yet; calls that are given more than parameters never are."""
     options = {name: value for name, value in named.items() if name in OPTIONS}
     parameters = {name: value for name, value in named.items() if name not in OPTIONS}
@@ -80,10 +80,10 @@ def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any])
     try:
         return operation(*arrays, **options)
     except Error as error:
-        return _again(error, op, text, arrays, parameters, options)
+        return _call_for_arrays(error, op, text, arrays, parameters, options)
 
 
-def _again(
+def _call_for_arrays(
     error: Error,
     op: Op,
     text: str,
@@ -93,7 +93,7 @@ def _again(
 ) -> Any:
     """The result of a call that only arrays allow: functions, narrow coordinates, sizes of one shape."""
     form = form_of_call(op, text, parameters)
-    arrays_made = _made(form, arrays) if any(map(callable, arrays)) else arrays
+    arrays_made = _functions_called(form, arrays) if any(map(callable, arrays)) else arrays
     arrays_made = (
         _with_coordinates(op, arrays_made)
         if isinstance(op, str) and op in INDEXING
@@ -108,7 +108,7 @@ def _again(
     return component(op, text, {**parameters, **sizes})(*arrays_made, **options)
 
 
-def _made(form: Form, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def _functions_called(form: Form, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Arrays, those that are functions called with the shape that the others leave them. Raises ShapeError E05."""
     solved = _solved_for(form, [None if callable(array) else array for array in arrays])
     return tuple(
@@ -128,19 +128,19 @@ def _sizes_for(form: Form, arrays: Sequence[Any]) -> dict[str, Sizes]:
 def _sizes_by_name(solved: FusedOperation) -> dict[str, Sizes]:
     """The sizes of all axes that are known, those of repetitions as tuples."""
     return {
-        name: _nested(solved.sizes, axes, depth, ())
+        name: _sizes_of_repetitions(solved.sizes, axes, depth, ())
         for name, (axes, depth) in solved.repeated.names.items()
         if all(axis in solved.sizes for axis in axes.values())
     }
 
 
-def _nested(
+def _sizes_of_repetitions(
     sizes: Mapping[str, int], axes: Mapping[tuple[int, ...], str], depth: int, at: tuple[int, ...]
 ) -> Sizes:
     if len(at) == depth:
         return sizes[axes[at]]
     count = max((place[len(at)] for place in axes if place[: len(at)] == at), default=-1) + 1
-    return tuple(_nested(sizes, axes, depth, (*at, n)) for n in range(count))
+    return tuple(_sizes_of_repetitions(sizes, axes, depth, (*at, n)) for n in range(count))
 
 
 def _solved_for(

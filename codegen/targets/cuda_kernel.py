@@ -137,9 +137,9 @@ class KernelText:
                 yield from self.spreads.lines(s, is_alone)
             case gpu.CombineThreads() | gpu.SwapBuffers() | gpu.MatrixProduct():
                 lanes = self.outer.lanes or self.warp
-                yield from _together(s, self.spelling, self.spreads.thread, lanes)
+                yield from _block_operation(s, self.spelling, self.spreads.thread, lanes)
             case gpu.Barrier():
-                meeting = _meeting(self.outer.lanes, self.warp)
+                meeting = _lane_mask(self.outer.lanes, self.warp)
                 meeting = f"__syncwarp({meeting if self.outer.lanes < self.warp else ''})"
                 yield f"{meeting if self.outer.over == 'warps' else '__syncthreads()'};"
             case Tile() | Transpose():
@@ -229,7 +229,7 @@ class KernelText:
                 yield f"own += padded(sizeof({c_type}){product});"
 
 
-def _together(
+def _block_operation(
     s: gpu.CombineThreads | gpu.SwapBuffers | gpu.MatrixProduct,
     spelling: Spelling,
     thread: str,
@@ -239,22 +239,22 @@ def _together(
     device = spelling.program.machine.gpu()
     match s:
         case gpu.CombineThreads():
-            return _combining(s, spelling, thread, (device.warp, lanes))
+            return _combine(s, spelling, thread, (device.warp, lanes))
         case gpu.SwapBuffers():
-            return _swapping(s, spelling)
+            return _swap(s, spelling)
         case gpu.MatrixProduct():
-            return _multiplying(s, spelling, device.unit(s.rounding))
+            return _multiply(s, spelling, device.unit(s.rounding))
         case _:
             assert_never(s)
 
 
-def _meeting(lanes: int, warp: int) -> str:
+def _lane_mask(lanes: int, warp: int) -> str:
     """The lanes of a group, as a mask of those of its warp."""
     every = f"{hex((1 << lanes) - 1)}u"
     return every if lanes == warp else f"{every} << threadIdx.x % {warp} / {lanes} * {lanes}"
 
 
-def _combining(
+def _combine(
     s: gpu.CombineThreads, spelling: Spelling, thread: str, of_warp: tuple[int, int]
 ) -> Iterator[str]:
     """One value of what all threads have: within each warp by shuffles, then of one warp after the other.
@@ -265,9 +265,7 @@ def _combining(
     group = min(s.threads, warp)
     name, kind = spelling.local(s.variable), spelling.kind(s.variable, s.dtype)
     update = combined(s.primitive, s.dtype, name, "given")
-    given = (
-        f"const {kind} given = __shfl_xor_sync({_meeting(min(group, lanes), warp)}, {name}, half);"
-    )
+    given = f"const {kind} given = __shfl_xor_sync({_lane_mask(min(group, lanes), warp)}, {name}, half);"
     yield from braced(f"for (int half = {group // 2}; half > 0; half /= 2)", (given, update))
     if s.threads <= warp:
         return
@@ -284,7 +282,7 @@ def _combining(
     yield from braced("", lines_of_warps)
 
 
-def _swapping(s: gpu.SwapBuffers, spelling: Spelling) -> Iterator[str]:
+def _swap(s: gpu.SwapBuffers, spelling: Spelling) -> Iterator[str]:
     """Two pointers to what a block shares are exchanged."""
     buffers = spelling.program.buffers
     first, second = (identifier(buffers[number].name) for number in (s.first, s.second))
@@ -292,7 +290,7 @@ def _swapping(s: gpu.SwapBuffers, spelling: Spelling) -> Iterator[str]:
     return braced("", (other, f"{first} = {second};", f"{second} = other;"))
 
 
-def _multiplying(s: gpu.MatrixProduct, spelling: Spelling, unit: MatrixUnit) -> Iterator[str]:
+def _multiply(s: gpu.MatrixProduct, spelling: Spelling, unit: MatrixUnit) -> Iterator[str]:
     """The product of matrices that the lanes of a warp have, added to one; registers hold terms side by side."""
     yield f"add_product_{unit.rows}x{unit.columns}x{unit.terms}("
     sides = [[*map(spelling.expression, side)] for side in (s.sums, s.left, s.right)]

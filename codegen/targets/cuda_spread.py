@@ -53,16 +53,16 @@ class SpreadText:
     def lines(self, s: ThreadLoop, is_alone: bool) -> Iterator[str]:
         """Iterations that are shared out among blocks or threads."""
         if not s.loops:
-            yield from self._alone(s)
+            yield from self._by_first_thread(s)
         elif (ends := self._named_ends(s)) and (ends, self.depth) in self.ends:
             yield from braced("", self.kernel.inside(self.lines(s, is_alone)))
         elif s.vectors is not None:
             self.ends.add((ends, self.depth))
-            yield from self._several(s, s.vectors)
+            yield from self._vector_loop(s, s.vectors)
         elif s.over != "threads":
             yield from self._across(s, ("z", "y"))
         elif s.loops[0].role in THREAD_DIMENSIONS:
-            yield from self._along(s, is_alone)
+            yield from self._one_per_thread(s, is_alone)
         else:
             self.ends.add((ends, self.depth))
             yield from self._one_by_one(s, is_alone)
@@ -84,10 +84,10 @@ class SpreadText:
         if s.loops[0].chunk is not None:
             return self._chunk(s, s.loops[0], start)
         if iterations_of(self.program, s) == 1 and not start:
-            return self._once(s, is_alone)
-        return self._turns(s, s.loops, start)
+            return self._once_per_thread(s, is_alone)
+        return self._strided_loop(s, s.loops, start)
 
-    def _several(self, s: ThreadLoop, vectors: VectorAccess) -> Iterator[str]:
+    def _vector_loop(self, s: ThreadLoop, vectors: VectorAccess) -> Iterator[str]:
         """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
         spelling, last = self.spelling, s.loops[-1]
         name, size = spelling.variable(last.variable), spelling.size(last.size)
@@ -100,7 +100,7 @@ class SpreadText:
         if start:
             yield f"{self.index} {start} = {first};"
         yield f"if ({cuda_vectors.condition(spelling, vectors)}) {{"
-        yield from self.kernel.inside(self._groups(s, vectors, start or first))
+        yield from self.kernel.inside(self._whole_vectors(s, vectors, start or first))
         if start:
             yield f"{start} += ({end} - {start}) / {vectors.count} * {vectors.count};"
             yield "}"
@@ -120,10 +120,10 @@ class SpreadText:
         lines = cuda_vectors.together(self.spelling, vectors, variable, body)
         return self.kernel.marked(lines, s, True)
 
-    def _groups(self, s: ThreadLoop, vectors: VectorAccess, first: str) -> Iterator[str]:
+    def _whole_vectors(self, s: ThreadLoop, vectors: VectorAccess, first: str) -> Iterator[str]:
         """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
         last = s.loops[-1]
-        body = self.kernel.inside(self._past(s), self._vectors(s, vectors, s.body))
+        body = self.kernel.inside(self._skips_past_end(s), self._vectors(s, vectors, s.body))
         if s.over == "threads" and len(s.loops) == 1:
             name = self.spelling.variable(last.variable)
             thread = f"({self.thread})" if " " in self.thread else self.thread
@@ -142,9 +142,9 @@ class SpreadText:
             f"{sizes[-1]} / {vectors.count}" if extent is None else str(extent // vectors.count)
         )
         sizes[-1] = f"({groups})" if extent is None and len(sizes) > 1 else groups
-        at, kind = AT[s.over], self._counter(s)
+        at, kind = AT[s.over], self._counter_type(s)
         variables = self._variables(s.loops, at, body, sizes, vectors.count)
-        yield from braced(self._counted(s, kind, at, product(sizes)), (*variables, *body))
+        yield from braced(self._head(s, kind, at, product(sizes)), (*variables, *body))
 
     def _across(self, s: ThreadLoop, dimensions: Sequence[str]) -> Iterator[str]:
         """Iterations of loops along the further dimensions of a grid, then those of all others."""
@@ -160,12 +160,14 @@ class SpreadText:
                 yield from braced(f"for ({head})", lines)
                 return
         others = tuple(loop for loop in s.loops if loop.role not in ("y", "z"))
-        yield from self._turns(s, others) if others else self._unless_past(s)
+        yield from self._strided_loop(s, others) if others else self._unless_past(s)
 
-    def _turns(self, s: ThreadLoop, loops: Sequence[ir.For], start: str = "") -> Iterator[str]:
+    def _strided_loop(
+        self, s: ThreadLoop, loops: Sequence[ir.For], start: str = ""
+    ) -> Iterator[str]:
         """Iterations of which a worker has as many as come to its turn."""
         sizes = [self.spelling.size(loop.size) for loop in loops]
-        body = self.kernel.inside(self._past(s), self.kernel.block(s.body))
+        body = self.kernel.inside(self._skips_past_end(s), self.kernel.block(s.body))
         if together := loads_in_flight(self.program, s):
             yield f"#pragma unroll {together}"
         if len(loops) == 1:
@@ -173,18 +175,18 @@ class SpreadText:
             kind = self.kernel.kind(loops[0]) if s.over == "threads" else self.index
             variables: Iterator[str] = iter(())
         else:
-            at, kind = AT[s.over], self._counter(s)
+            at, kind = AT[s.over], self._counter_type(s)
             variables = self._variables(loops, at, body)
-        yield from braced(self._counted(s, kind, at, product(sizes), start), (*variables, *body))
+        yield from braced(self._head(s, kind, at, product(sizes), start), (*variables, *body))
 
-    def _past(self, s: ThreadLoop) -> Iterator[str]:
+    def _skips_past_end(self, s: ThreadLoop) -> Iterator[str]:
         """Statements that pass over iterations past the end of a dimension, where a worker has several."""
         for loop in s.loops:
             name = self.spelling.variable(loop.variable)
             for end in loop.end.limits():
                 yield f"if ({name} >= {self.spelling.limit(*end)}) continue;"
 
-    def _along(self, s: ThreadLoop, is_alone: bool) -> Iterator[str]:
+    def _one_per_thread(self, s: ThreadLoop, is_alone: bool) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""
         loops = {loop.role: loop for loop in s.loops}
         conditions, lines, body = [], {}, self.kernel.inside(self._unless_past(s))
@@ -245,7 +247,7 @@ class SpreadText:
             if name in words:
                 yield f"const {kind} {name} = {value};"
 
-    def _once(self, s: ThreadLoop, is_alone: bool) -> Iterator[str]:
+    def _once_per_thread(self, s: ThreadLoop, is_alone: bool) -> Iterator[str]:
         """Iterations of which each thread has one at most."""
         count = prod(self.program.sizes[loop.size].fixed or 0 for loop in s.loops)
         body = self.kernel.inside(self._unless_past(s))
@@ -265,18 +267,18 @@ class SpreadText:
         head = f"{self.index} {name} = {first} + {self.thread}; {name} < end_{name}; {step}"
         yield from braced(f"for ({head})", self.kernel.inside(self.kernel.block(s.body)))
 
-    def _alone(self, s: ThreadLoop) -> Iterator[str]:
+    def _by_first_thread(self, s: ThreadLoop) -> Iterator[str]:
         """The one iteration of no loops: the first thread's."""
         if s.over != "threads":
             return self.kernel.block(s.body)
         return braced(f"if ({self.thread} == 0)", self.kernel.inside(self.kernel.block(s.body)))
 
-    def _counter(self, s: ThreadLoop) -> str:
+    def _counter_type(self, s: ThreadLoop) -> str:
         """The type of what counts iterations of several loops; unsigned ones are divided in fewer instructions."""
         narrow = s.over == "threads" and all(self.kernel.kind(loop) == "int" for loop in s.loops)
         return "unsigned" if narrow else self.index
 
-    def _counted(self, s: ThreadLoop, kind: str, at: str, iterations: str, start: str = "") -> str:
+    def _head(self, s: ThreadLoop, kind: str, at: str, iterations: str, start: str = "") -> str:
         """The head of the loop over the iterations of one worker."""
         match s.over:
             case "grid":

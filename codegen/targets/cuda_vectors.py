@@ -64,7 +64,9 @@ def contracted(s: Change | Store, spelling: Spelling) -> str:
 def unrolled(spelling: Spelling, loop: For, wide: Sequence[BufferId]) -> Iterator[str]:
     """The iterations of a loop, each an element of vectors of some buffers."""
     lanes = range(spelling.program.sizes[loop.size].fixed or 0)
-    return _moving(spelling, wide, loop.variable, [Affine((), lane) for lane in lanes], loop.body)
+    return _vector_iterations(
+        spelling, wide, loop.variable, [Affine((), lane) for lane in lanes], loop.body
+    )
 
 
 def _kind(spelling: Spelling, number: int, count: int) -> str:
@@ -87,10 +89,10 @@ def together(
 ) -> Iterator[str]:
     """The statements of a worker for a vector, whose elements are those of a block and of the iterations after it."""
     steps = [Affine(((1, variable),), n) for n in range(vectors.count)]
-    return _moving(spelling, vectors.moved, variable, steps, body)
+    return _vector_iterations(spelling, vectors.moved, variable, steps, body)
 
 
-def _moving(
+def _vector_iterations(
     spelling: Spelling,
     moved: Sequence[BufferId],
     variable: VariableId,
@@ -113,10 +115,11 @@ def _moving(
             yield f"{_kind(spelling, store.buffer, count)} {places[store.buffer]};"
     for lane, block, lanes in zip(LANES, each, loads, strict=False):
         words: dict[Scalar, str] = {
-            load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)
+            load: _element_text(spelling, load, f"loaded_{n}.{lane}")
+            for n, load in enumerate(lanes)
         }
         body = [s for s in block if not (isinstance(s, Store) and s.buffer in copied)]
-        lines = _lane(Held(spelling, words), body, places, lane)
+        lines = _lane_lines(Held(spelling, words), body, places, lane)
         scoped = any(isinstance(s, Define) for s in block)  # variables of an element are its own
         yield from braced("", lines) if scoped else lines
     for store in stores:
@@ -146,7 +149,7 @@ def _copied(
     return copied
 
 
-def _lane(
+def _lane_lines(
     spelling: Spelling, body: Sequence[Statement], places: dict[BufferId, str], lane: str
 ) -> Iterator[str]:
     for s in body:
@@ -166,7 +169,7 @@ def _loads(body: Sequence[Statement], moved: Sequence[int]) -> Iterator[Load]:
         yield from (p for p in parts_of(s) if isinstance(p, Load) and p.buffer in moved)
 
 
-def _given(spelling: Spelling, load: Load, text: str) -> str:
+def _element_text(spelling: Spelling, load: Load, text: str) -> str:
     """An element of a vector as an expression: a bool of a caller is whatever is not 0."""
     given = spelling.program.memory(load.buffer).role in ("input", "inout")
     return f"{text} != 0" if load.dtype == "bool" and given else text
