@@ -17,7 +17,8 @@ from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHIN
 from ilang.codegen.project.parts import fixed_text, readme
 from ilang.codegen.project.selftest import selftest
 from ilang.codegen.project.steps import tested_dims, tested_sizes
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT
+from ilang.codegen.targets.braces import braced, indented
+from ilang.codegen.targets.cfamily import C_TYPES
 from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header
 from ilang.codegen.targets.cuda_session import SessionsText
@@ -93,6 +94,11 @@ def _devices(programs: Sequence[Program]) -> list[str]:
 def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
     """The benchmark: each function at small extents, and at extents that fill a device."""
     yield from fixed_text("bench.cuh", STEM=stem).split("\n")
+    yield from indented(_bench_calls(functions), breaks=False)
+
+
+def _bench_calls(functions: Sequence[ExportedFunction]) -> Iterator[str]:
+    """The functions behind the one face of the benchmark, and the program that runs them."""
     cases = [
         (size, function, extents)
         for function in functions
@@ -103,13 +109,12 @@ def _bench(functions: Sequence[ExportedFunction], stem: str) -> Iterator[str]:
         yield from _bench_call(f"bench_{size}_{function.name()}", function, extents)
     yield "int main(int argc, char **argv)"
     yield "{"
-    yield f'{INDENT}const bool small = argc > 1 && strcmp(argv[1], "small") == 0;'
-    yield f"{INDENT}int failed = 0;"
+    yield 'const bool small = argc > 1 && strcmp(argv[1], "small") == 0;'
+    yield "int failed = 0;"
     for size, function, extents in cases:
-        yield f"{INDENT}if ({'small' if size == 'small' else '!small'}) {{"
-        yield from _bench_case(f"bench_{size}_{function.name()}", function, extents)
-        yield f"{INDENT}}}"
-    yield f"{INDENT}return failed;"
+        run = _bench_case(f"bench_{size}_{function.name()}", function, extents)
+        yield from braced(f"if ({'small' if size == 'small' else '!small'})", run)
+    yield "return failed;"
     yield "}"
 
 
@@ -125,7 +130,7 @@ def _bench_call(bench: str, function: ExportedFunction, extents: Sequence[int]) 
     for number, buffer in enumerate((*program.inputs, *program.outputs)):
         const = "const " if number < len(shaped.inputs) else ""
         words.append(f"({const}{C_TYPES[program.buffers[buffer].dtype]} *)arrays[{number}]")
-    yield f"{INDENT}return {name}({', '.join([*words, 'work', 'stream'])});"
+    yield f"return {name}({', '.join([*words, 'work', 'stream'])});"
     yield "}"
     yield ""
 
@@ -138,9 +143,9 @@ def _bench_case(bench: str, function: ExportedFunction, extents: Sequence[int]) 
     listed = ", ".join(map(str, sizes or [0]))
     called = f"{bench}, {name}_status, {name}_work(&{bench}_sizes), {len(values)}, bytes"
     fields = f'"{name}", "{function.arguments_text(extents)}", {called}'
-    yield f"{INDENT}{INDENT}static const size_t bytes[] = {{{listed}}};"
-    yield f"{INDENT}{INDENT}const struct bench_case one = {{{fields}}};"
-    yield f"{INDENT}{INDENT}failed |= bench_run(&one);"
+    yield f"static const size_t bytes[] = {{{listed}}};"
+    yield f"const struct bench_case one = {{{fields}}};"
+    yield "failed |= bench_run(&one);"
 
 
 def _extents(function: ExportedFunction, elements: int, points: int) -> tuple[int, ...] | None:
@@ -174,51 +179,54 @@ def _fits(function: ExportedFunction, extents: Sequence[int], elements: int, poi
 
 def _session_example(session: EmittedSession, stem: str, prefix: str) -> Iterator[str]:
     """A program that runs a session a few times, its arrays in memory of the device."""
+    yield from _session_example_head(session, stem).split("\n")
+    yield "int main(void)"
+    yield from indented(braced("", _session_runs(session, prefix)), breaks=False)
+
+
+def _session_runs(session: EmittedSession, prefix: str) -> Iterator[str]:
+    """Three runs of a session on zeros, and the first element of each result printed."""
     name, dims = session.name, tested_dims(session)
     counts = {each: math.prod(extents) for each, extents in dims.items()}
     words = ["&model", *session.inputs, *session.outputs]
-    yield from _session_example_head(session, stem).split("\n")
-    yield "int main(void)"
-    yield "{"
     if session.of_ranks():
-        yield f"{INDENT}int rank = 0, ranks;"
-        yield f"{INDENT}TRY({prefix}_begin(&rank, &ranks));"
-    yield f"{INDENT}{name} model;"
-    yield f"{INDENT}cudaStream_t stream;"
-    yield f"{INDENT}void *memory;"
-    yield f"{INDENT}CUDA(cudaStreamCreate(&stream));"
-    yield f"{INDENT}CUDA(cudaMalloc(&memory, {name}_bytes()));"
-    yield f"{INDENT}TRY({name}_init(&model, memory, 0, stream));"
+        yield "int rank = 0, ranks;"
+        yield f"TRY({prefix}_begin(&rank, &ranks));"
+    yield f"{name} model;"
+    yield "cudaStream_t stream;"
+    yield "void *memory;"
+    yield "CUDA(cudaStreamCreate(&stream));"
+    yield f"CUDA(cudaMalloc(&memory, {name}_bytes()));"
+    yield f"TRY({name}_init(&model, memory, 0, stream));"
     if session.is_open():
         words = [words[0], "&sizes", *words[1:], "work"]
         fields = ", ".join(str(tested_sizes(session)[each]) for each in session.sizes())
-        yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
-        yield f"{INDENT}void *work;"
-        yield f"{INDENT}CUDA(cudaMalloc(&work, {name}_work(&sizes)));"
+        yield f"const {name}_sizes sizes = {{{fields}}};"
+        yield "void *work;"
+        yield f"CUDA(cudaMalloc(&work, {name}_work(&sizes)));"
     for each in (*session.inputs, *session.outputs):
         dtype = session.tensors[each][0]
-        yield f"{INDENT}{C_TYPES[dtype]} *{each};"
-        yield f"{INDENT}CUDA(cudaMalloc(&{each}, {BYTES[dtype] * counts[each]}));"
+        yield f"{C_TYPES[dtype]} *{each};"
+        yield f"CUDA(cudaMalloc(&{each}, {BYTES[dtype] * counts[each]}));"
         if each in session.inputs:
-            yield f"{INDENT}CUDA(cudaMemset({each}, 0, {BYTES[dtype] * counts[each]}));"
-    yield f"{INDENT}while (model.runs < 3) TRY({name}_run({', '.join([*words, 'stream'])}));"
-    yield f"{INDENT}CUDA(cudaStreamSynchronize(stream));"
-    yield f'{INDENT}printf("{name}: %d runs\\n", (int)model.runs);'
+            yield f"CUDA(cudaMemset({each}, 0, {BYTES[dtype] * counts[each]}));"
+    yield f"while (model.runs < 3) TRY({name}_run({', '.join([*words, 'stream'])}));"
+    yield "CUDA(cudaStreamSynchronize(stream));"
+    yield f'printf("{name}: %d runs\\n", (int)model.runs);'
     for each in session.outputs:
         dtype = session.tensors[each][0]
         if counts[each]:
             given = ["&first", each, str(BYTES[dtype]), "cudaMemcpyDeviceToHost"]
-            yield f"{INDENT}{{"
-            yield f"{INDENT}{INDENT}{C_TYPES[dtype]} first;"
-            yield f"{INDENT}{INDENT}CUDA(cudaMemcpy({', '.join(given)}));"
-            yield f'{INDENT}{INDENT}printf("{each}[0]: %g\\n", (double)first);'
-            yield f"{INDENT}}}"
+            yield "{"
+            yield f"{C_TYPES[dtype]} first;"
+            yield f"CUDA(cudaMemcpy({', '.join(given)}));"
+            yield f'printf("{each}[0]: %g\\n", (double)first);'
+            yield "}"
     freed = (*session.inputs, *session.outputs, *(["work"] if session.is_open() else []), "memory")
-    yield from (f"{INDENT}cudaFree({each});" for each in freed)
+    yield from (f"cudaFree({each});" for each in freed)
     if session.of_ranks():
-        yield f"{INDENT}{prefix}_end();"
-    yield f"{INDENT}return 0;"
-    yield "}"
+        yield f"{prefix}_end();"
+    yield "return 0;"
 
 
 def _session_example_head(session: EmittedSession, stem: str) -> str:

@@ -95,8 +95,11 @@ def broken(line: str, more: str = INDENT) -> str:
     return f"{line[:at].rstrip()}\n{broken(line[:start] + more + line[at:].lstrip(), further)}"
 
 
-def indented(lines: Iterable[str]) -> Iterator[str]:
-    """Lines of functions, each as far to the right as braces are open around it; those of the preprocessor are not."""
+def indented(lines: Iterable[str], breaks: bool = True) -> Iterator[str]:
+    """Lines of functions, each as far to the right as braces are open around it; those of the preprocessor are not.
+
+    A line that is too long goes on in others where it ``breaks``.
+    """
     depth = 0
     for line in lines:
         depth -= line.startswith("}")
@@ -104,7 +107,7 @@ def indented(lines: Iterable[str]) -> Iterator[str]:
         if FILL in line:
             head, *words, tail = text.split(FILL)
             text = several_a_line(head, words, tail)
-        else:
+        elif breaks:
             text = broken(text)
         yield MarkedLine.of(text, line.mark) if isinstance(line, MarkedLine) else text
         depth += line.endswith("{")
