@@ -99,7 +99,7 @@ def i(text: str) -> Component:
     """
     from ilang.codegen.call.tracebacks import hide
     from ilang.codegen.components.component import from_text
-    from ilang.codegen.frameworks.foreign import uncompiled
+    from ilang.codegen.frameworks.dynamo import uncompiled
 
     try:
         component: Component = uncompiled(from_text)(text)
@@ -186,7 +186,7 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
             global _contract  # noqa: PLW0603 - an import in each call takes longer than the call
             if _contract is None:
                 from ilang.codegen.components.contract import contract as _contract
-            from ilang.codegen.frameworks.foreign import uncompiled
+            from ilang.codegen.frameworks.dynamo import uncompiled
 
             asked = optimize, dtype, order, casting
             return uncompiled(_contract)((spec, *arrays), asked, out, target, threads)

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ilang import einx
 from ilang.codegen.components import einx as engine
-from ilang.codegen.frameworks.foreign import uncompiled
+from ilang.codegen.frameworks.dynamo import uncompiled
 from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError
 from ilang.core.notation.einx.einops import packed_axes, read_pattern, read_shape
 from ilang.core.source import Source, whole

@@ -16,7 +16,7 @@ from typing import Any
 
 from ilang.codegen.call.tracebacks import ends_at_caller, hide
 from ilang.codegen.components.pieces import PIECES, called
-from ilang.codegen.frameworks.foreign import uncompiled
+from ilang.codegen.frameworks.dynamo import uncompiled
 
 TYPE_CHECKING = False  # see ilang/__init__.py
 if TYPE_CHECKING:  # the functions of `PIECES`, for type checkers

@@ -7,7 +7,7 @@ arrays like an earlier one does not come here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -71,13 +71,3 @@ def _module(name: str) -> Any:
     from ilang.codegen.frameworks import jax_arrays
 
     return jax_arrays
-
-
-def uncompiled(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call into which TorchDynamo, the machinery of `torch.compile`, does not look where it is loaded."""
-    if "torch._dynamo" in sys.modules:
-        import torch
-
-        disabled: Callable[..., Any] = torch.compiler.disable(call)
-        return disabled
-    return call

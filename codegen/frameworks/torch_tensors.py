@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 
 from ilang.codegen.device.device_plans import ArrayReading, TensorMemory, leave, read_tensors
 from ilang.codegen.device.streams import DEFAULT_STREAM
-from ilang.codegen.frameworks.foreign import uncompiled
+from ilang.codegen.frameworks.dynamo import uncompiled
 from ilang.core.diagnostic import DataError, DataTypeError
 
 if TYPE_CHECKING:

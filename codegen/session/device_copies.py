@@ -64,18 +64,12 @@ class DeviceCopies:
         for copy in before.values():
             self._fetch(copy)
 
-    def fetch(self, array: Array) -> None:
-        """Read an array back, where its copy is newer."""
+    def fetch(self, array: Array, *, for_caller: bool = False) -> None:
+        """Read an array back, where its copy is newer; a caller who gets it may write into it."""
         copy = self._copies.get(id(array))
         if copy is not None:
             self._fetch(copy)
-
-    def give(self, array: Array) -> None:
-        """Read an array back for a caller, who may write into it."""
-        copy = self._copies.get(id(array))
-        if copy is not None:
-            self._fetch(copy)
-            copy.is_given = True
+            copy.is_given = copy.is_given or for_caller
 
     def run(
         self, program: Specialization, extents: tuple[int, ...], arrays: Sequence[Array]

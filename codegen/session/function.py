@@ -13,7 +13,8 @@ from ilang.codegen.call.named_arrays import placed
 from ilang.codegen.call.target import check_target
 from ilang.codegen.call.threads import THREADS
 from ilang.codegen.call.tracebacks import ends_at_caller
-from ilang.codegen.frameworks.foreign import library_of, uncompiled
+from ilang.codegen.frameworks.dynamo import uncompiled
+from ilang.codegen.frameworks.foreign import library_of
 from ilang.codegen.session.model import CONFIG_EXAMPLE, Model, check_named, options_of
 from ilang.codegen.session.session import Session
 from ilang.codegen.session.solved import SolvedDefinition

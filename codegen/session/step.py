@@ -240,7 +240,7 @@ class BoundRun:
         """The array of a path that the last run left to be read."""
         array = self.last[path]
         if self._copies is not None:
-            self._copies.give(array)
+            self._copies.fetch(array, for_caller=True)
         return array
 
     def _side(self, side: int) -> BoundSide:

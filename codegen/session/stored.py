@@ -67,7 +67,7 @@ class Arrays(MutableMapping[str, "Array"]):
             owner.lend(name)
             array = owner.now(name)
             if owner.copies is not None:
-                owner.copies.give(array)
+                owner.copies.fetch(array, for_caller=True)
             return array
 
     def __setitem__(self, path: str, values: Any) -> None:

@@ -23,7 +23,7 @@ C_TYPES = {
 }  # fmt: skip
 """The C type of each element type, and that of the bits of bf16."""
 WIDTH = 100
-"""Columns of a line of C."""
+"""Columns of a row of text."""
 INDENT = "    "
 UNSIGNED = {"i32": "uint32_t", "i64": "uint64_t"}
 ORDERED = {"f32": "i32", "f64": "i64"}
