@@ -26,7 +26,7 @@ from ilang.core.ir import rewriting
 from ilang.core.ir.cpu import DeferredPacking, Tile, TileTarget
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.cpu.padded import Padding, with_zeros
+from ilang.core.passes.cpu.padded import ZeroPadder, cleared_buffers
 from ilang.core.passes.cpu.registers import guarded, tiles_in_registers, with_tiles
 from ilang.core.record import replace
 
@@ -36,18 +36,23 @@ def kernel_to_tiles(program: ir.Program) -> ir.Program:
     held = rewriting.with_bodies(program, lambda kernel: tiles_in_registers(program, kernel.body))
     if held is program:
         return program
-    padding = Padding(held)
-    whole = padding.program
+    cleared, others = zip(*(cleared_buffers(held, each) for each in held.kernels), strict=True)
+    apart = set[BufferId]().union(*others)
+    buffers = (
+        replace(each, padded=each.padded and n not in apart) for n, each in enumerate(held.buffers)
+    )
+    whole = replace(held, buffers=tuple(buffers))
 
     def known(s: ir.Statement) -> ir.Statement:
         return guarded(whole, s) if isinstance(s, Tile) else s
 
-    kernels = []
-    for kernel, zeros in zip(held.kernels, padding.zeros, strict=True):
+    kernels, padder = [], ZeroPadder(whole)
+    for kernel, filled in zip(held.kernels, cleared, strict=True):
         body = ir.map_statements(kernel.body, known)
         packed = Packer(whole, body).block(body, frozenset())
-        kernels.append(rewriting.with_body(kernel, _stored(whole, with_zeros(packed, zeros))))
-    return replace(whole, kernels=tuple(kernels))
+        padded = padder.block(packed, filled - apart)
+        kernels.append(rewriting.with_body(kernel, _stored(whole, padded)))
+    return replace(whole, kernels=tuple(kernels), sizes=tuple(padder.sizes))
 
 
 def _stored(program: ir.Program, body: ir.Block) -> ir.Block:
