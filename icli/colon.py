@@ -329,8 +329,14 @@ def _save(session: ReplSession, rest: str) -> Reply:
     if place.endswith(ARRAY_FILES):
         return _save_arrays(session, place, names)
     if names:
-        message = f"{place} takes all definitions, and {names[0]} is one too many"
-        raise CommandError("E0812", message, help=f"arrays go into :save x.npy {names[0]}")
+        message = f"{place} takes all definitions, and {names[0]} is named"
+        hint = (
+            f":save {names[0]}.npy {names[0]}" if names[0] in session.arrays else f":save {place}"
+        )
+        raise CommandError("E0812", message, help=hint)
+    if place in session.arrays:
+        message = f"`{place}` is an array, and no file is named for it"
+        raise CommandError("E0819", message, help=f":save {place}.npy {place}")
     return _save_definitions(session, place)
 
 
@@ -338,7 +344,9 @@ def _save_arrays(session: ReplSession, place: str, names: list[str]) -> Reply:
     from ilang.icli.results import ALONE, save
 
     if not names:
-        raise CommandError("E0819", f"no array is named for {place}", help=f":save {place} x")
+        stem = place.rpartition("/")[2].rpartition(".")[0]
+        name = stem if stem in session.arrays else next(reversed(session.arrays), "x")
+        raise CommandError("E0819", f"no array is named for {place}", help=f":save {place} {name}")
     for name in names:
         if name not in session.arrays:
             raise _no_array(session, name)

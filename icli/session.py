@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, Error, ModuleError, Note, counted
+from ilang.core.diagnostic import CommandError, Error, ModuleError, NotationError, Note, counted
 from ilang.core.ir.syntax import DISCARD, Module, Name, names_in
 from ilang.core.notation.lines import without_comments
 from ilang.core.notation.reader import COMBINATORS, RESERVED
@@ -286,7 +286,7 @@ class ReplSession:
         except Error as first:
             head, words = _split_arrays(line, self.is_array)
             if not words or not head or head.endswith(COMBINATORS):
-                raise first from None
+                raise _told_to_name(first, line, self.is_array) from None
             return self.program(head), words
 
     def program(self, text: str) -> Subject:
@@ -375,6 +375,17 @@ def _split_arrays(line: str, is_array: Callable[[str], bool]) -> tuple[str, list
     for word in reversed(words[len(words) - count :]):
         head = head[: head.rindex(word)].rstrip()
     return head, words[len(words) - count :]
+
+
+def _told_to_name(error: Error, line: str, is_array: Callable[[str], bool]) -> Error:
+    """The error of a line; where an application in parentheses is an argument, with that named first."""
+    words = split_words(line)
+    nested = next((word for word in words[1:] if word[0] == "(" and word[-1] == ")"), "()")[1:-1]
+    if error.code != "E0109" or not nested or not is_array(split_words(nested)[-1]):
+        return error
+    rest = " ".join("t1" if word == f"({nested})" else word for word in words)
+    help_line = f"name what is in parentheses: `t1 = {nested}`, then `{rest}`"
+    return NotationError("E0109", error.message, error.span, help_line)
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

@@ -73,6 +73,16 @@ TOPICS = {
     "number that is read serves a whole row or column of it; docs/schedules.md builds one step by step",
     "vectors": "a processor computes with 4 to 16 numbers at once: `16 sums in vectors` are added up at the end",
     "cores": "`cores share i`: iterations of that loop are divided among them; results do not depend on it",
+    "occupancy": "of a kernel for a GPU: the share of the threads of a multiprocessor (SM) that its blocks have at "
+    "a time, limited by the threads, registers or shared memory of a block; `i explain PROGRAM --target cuda` "
+    "prints all of them",
+    "grid": "the blocks of a kernel for a GPU; the roles x, y and z give it loops, and tx, ty and tz give loops to "
+    "the threads of a block: `ij~ji | i:32 | i j i' | i:y,j:x,i':tx`",
+    "warp": "32 threads of a GPU that run together; the role `l` gives a loop to them: `+ij~i || i j | i:x,j:l`",
+    "shared": "memory of a block of a GPU; digits in a schedule copy an input to it, and `0:s2` gives the copy two "
+    "buffers; docs/cuda.md has an example",
+    "coalesced": "neighbouring threads of a GPU read neighbouring elements, so that a warp reads whole sectors of "
+    "memory; copies to shared memory are made so",
     "schedule": "how loops run: their order, tiles, and what is copied; `ij~i | i:4 | i j i'` writes one; "
     "`i explain PROGRAM --schedule` shows what was chosen, docs/schedules.md how to write it",
 }
@@ -88,6 +98,7 @@ PHRASES = {
     "max pooling": "max_pool2d",
     "moving average": "window",
     "mean squared error": "squared_error",
+    "shared memory": "shared",
 }
 """Names of several words."""
 LIKE = {"]": "[", "(": ":", ")": ":"}

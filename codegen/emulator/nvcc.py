@@ -185,7 +185,9 @@ def _run(command: CompilerCommand, arguments: Sequence[str], folder: Path) -> st
     if status > 0 and output:
         sys.stderr.write(output)
         message = f"{recipes.CPP.name} refuses the program, as it says above"
-        raise ToolError("E0921", message, help="nvcc tells what else it refuses")
+        raise ToolError(
+            "E0921", message, help="this is the compiler of the emulator; nvcc may refuse more"
+        )
     if status:
         raise failure(line, folder, status, output, recipes.CPP)
     return output

@@ -8,7 +8,7 @@ from ilang.core.ir.kernel import Program
 from ilang.core.machine import MULTIPROCESSORS
 from ilang.core.occupancy import Occupancy, occupancy_of, resources_of
 
-HEADS = ("threads", "registers", "shared bytes", "blocks at a time", "of its threads", "limited by")
+HEADS = ("threads", "registers", "shared bytes", "blocks per SM", "occupancy", "limited by")
 
 
 def occupancy_rows(

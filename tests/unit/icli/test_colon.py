@@ -180,6 +180,23 @@ def test_arrays_are_saved(session: ReplSession, tmp_path: Path) -> None:
     assert said(session, f":save {tmp_path}/m.i") == f"1 definition saved to {tmp_path}/m.i"
 
 
+@pytest.mark.parametrize(
+    ("line", "help_line"),
+    [
+        (":save y", ":save y.npy y"),
+        (":save y.npy", ":save y.npy y"),
+        (":save out.txt y", ":save y.npy y"),
+        (":save m.i sums", ":save m.i"),
+    ],
+)
+def test_an_array_is_not_saved_as_definitions(
+    session: ReplSession, line: str, help_line: str
+) -> None:
+    (part,) = session.feed(line).parts
+    assert isinstance(part, Error)
+    assert part.help == help_line
+
+
 def test_undo(session: ReplSession) -> None:
     session.feed("x = [5]")
     session.feed("+i~. x")

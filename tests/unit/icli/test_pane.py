@@ -68,7 +68,7 @@ def test_meanings(text: str, lines: list[str], session: ReplSession) -> None:
             "axis k is missing from the output, and `*` between two inputs keeps every axis",
         ),
         ("+ij~i | j:4 | ij'", "the order lacks loop j"),
-        ("soft", "softmax"),
+        ("soft", "softplus  softmax"),
         ("x >> su", "sums  sum"),
         ("nothing", None),
         ("lins", "linspace("),

@@ -426,7 +426,7 @@ def test_completions(session: ReplSession) -> None:
     session.feed("scores = +ij~i")
     assert completions(session, "sc") == ["scores"]
     assert completions(session, ":lo") == [":loops", ":load"]
-    assert completions(session, "r") == ["relu", "rand:"]
+    assert completions(session, "r") == ["relu", "rand:", "rand(", "randn("]
     in_function = completions(session, "re", "op f(x) = ")
     assert in_function == ["repeat", "return", "recip", "recip_sqrt", "relu"]
     assert completions(session, "o", "use nn, ") == ["optim"]
@@ -521,6 +521,7 @@ def test_values_have_names(named: ReplSession) -> None:
         ("softmx(x)", "E0401", "did you mean `softmax`?"),
         ("softmax(zz)", "E0820", "there are x, w"),
         ("softmax(x, w)", "E0420", "every input"),
+        ("ij-i~ij x (+ij~i x)", "E0109", "`t1 = +ij~i x`, then `ij-i~ij x t1`"),
         ("softmax(block)", "E0426", "`block(x, y)`"),
         ("softmax(x", "E0110", "a line goes on"),
         ("b = softmax(+ij~i)", "E0130", "(+ij~i)(x)"),

@@ -130,6 +130,7 @@ def test_words_of_pages(word: str) -> None:
         ("sort", 'einx.sort("... [c]")'),
         ("median", "with NumPy"),
         ("adam", "use optim\ncd adam(p; lr"),
+        ("shared memory", "`0:s2`"),
         ("dropout", "use nn\nop dropout(x, n; rate"),
     ],
 )
