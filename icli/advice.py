@@ -109,11 +109,13 @@ def _moved(session: ReplSession, line: str, error: Error) -> Error | None:
     )
     words = [word for each in words if (word := each.strip(";,"))]
     arrays = [word for word in words if session.is_array(word)]
-    program = WIRED.sub("", " ".join(word for word in words if not session.is_array(word)))
+    program = WIRED.sub("", " ".join(word for word in words if not session.is_array(word))).strip()
     written = " ".join((program, *arrays)).strip()
     if SPLITS.search(program):  # a bar would end them, and then an order may follow
         written = " ".join((f"({program.rstrip()} |)", *arrays))
     if not arrays or error.code not in MOVED or written == value.strip():
+        return None
+    if not program and ("&" in value or "|" in value):
         return None
     try:
         given = bool(program) and session.read(written)[1]

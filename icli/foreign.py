@@ -350,11 +350,13 @@ class _NamedSteps:
             letters = axes_of(Array("", tuple(shape)))
             before, after = letters[:axis], letters[axis + 1 :]
             if isinstance(part, ast.Slice):
-                first, count, step = _range(part, shape[axis])
+                taken = _range(part, shape[axis])
+                step = abs(taken.step)
                 walked = f"{step}{letters[axis]}" if 1 < step else letters[axis]
-                window = f"({first}+{walked}:{count})" if first else f"({walked}:{count})"
-                expressions.append(f"{before}{window}{after}~{letters}")
-                shape[axis] = count
+                sign = "-" if taken.step < 0 else "+"
+                start = f"{taken.start}{sign}" if taken.start or sign == "-" else ""
+                expressions.append(f"{before}({start}{walked}:{len(taken)}){after}~{letters}")
+                shape[axis] = len(taken)
                 axis += 1
                 continue
             at = _integer(part)
@@ -461,17 +463,17 @@ def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, as
     return sign, left, right
 
 
-def _range(part: ast.Slice, extent: int) -> tuple[int, int, int]:
-    """The first element of a slice, how many it takes, and the step. Raises: NoSpellingError (none, or backwards)."""
+def _range(part: ast.Slice, extent: int) -> range:
+    """The positions that a slice takes. Raises: NoSpellingError (there are none)."""
     ends = [
         None if each is None else _integer(each) for each in (part.lower, part.upper, part.step)
     ]
-    if (part.lower, part.upper, part.step).count(None) != ends.count(None):
+    if (part.lower, part.upper, part.step).count(None) != ends.count(None) or ends[2] == 0:
         raise NoSpellingError
-    first, stop, step = slice(*ends).indices(extent)
-    if stop <= first or step < 1:
+    places = range(*slice(*ends).indices(extent))
+    if not places:
         raise NoSpellingError
-    return first, math.ceil((stop - first) / step), step
+    return places
 
 
 def _is_whole(part: ast.expr) -> bool:
