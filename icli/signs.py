@@ -96,6 +96,7 @@ PHRASES = {
     "cumulative sum": "cumsum",
     "running sum": "cumsum",
     "max pooling": "max_pool2d",
+    "pooling": "max_pool2d",
     "moving average": "window",
     "mean squared error": "squared_error",
     "shared memory": "shared",

@@ -143,6 +143,12 @@ _KERNEL = 'elementwise("f: {}")'
 MOVES = {
     "repeat": "an axis is repeated by another input that has it: `i*j~ij`",
     **dict.fromkeys(("reshape", "view"), 'it is written `einx.id("(a b) -> a b", a=2)`'),
+    "clip": f"it is written `{_KERNEL.format('x, a, b -> min(max(x, a), b)')}`",
+    "pad": "`i(j:8-1)~ij` has 8 columns: one of zeros, those of the input, and zeros again",
+    **dict.fromkeys(
+        ("distance", "cdist"),
+        "this is the square of it: `id-jd~ijd >> (I & I) >> ijd*ijd~ijd >> +ijd~ij`",
+    ),
     "flatten": 'it is written `einx.id("a b -> (a b)")`',
     "squeeze": "an axis of extent 1 is left out by its position: `i0~i`",
     "concat": 'it is written `einsum("a; b => a^b")`',

@@ -129,6 +129,8 @@ def test_words_of_pages(word: str) -> None:
         ("convolution", "(i+k)*k~ik >> +ik~i"),
         ("sort", 'einx.sort("... [c]")'),
         ("median", "with NumPy"),
+        ("clip", "min(max(x, a), b)"),
+        ("pooling", "max_pool2d"),
         ("adam", "use optim\ncd adam(p; lr"),
         ("shared memory", "`0:s2`"),
         ("dropout", "use nn\nop dropout(x, n; rate"),
@@ -145,6 +147,13 @@ def test_programs_for_functions_that_are_not_here() -> None:
     cumsum = re.search(r": `(.*)`", MOVES["cumsum"])
     assert cumsum is not None
     np.testing.assert_allclose(ilang.i(cumsum[1])(x[0]), np.cumsum(x[0]), rtol=1e-6)
+    squares = ((x[:, None] - x) ** 2).sum(2)
+    distance = re.search(r": `(.*)`", MOVES["distance"])
+    assert distance is not None
+    np.testing.assert_allclose(ilang.i(distance[1])(x, x), squares, rtol=1e-5)
+    padded = re.search("`(.*)`", MOVES["pad"])
+    assert padded is not None
+    np.testing.assert_array_equal(ilang.i(padded[1])(x), np.pad(x, ((0, 0), (1, 2))))
     for name, wanted in (("sort", np.sort(x)), ("flip", x[:, ::-1]), ("argsort", np.argsort(x)),
                          ("roll", np.roll(x, 1, 1)), ("sin", np.sin(x))):  # fmt: skip
         program = re.search("`(.*)`", MOVES[name])
