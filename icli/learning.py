@@ -92,7 +92,7 @@ class LessonSession(ReplSession):
         """Take what is typed: a word of lessons, a command, or a line of the REPL, which may be the answer."""
         word = text.strip()
         match word:
-            case "hint":
+            case "hint" | "?":
                 return Reply((self._hint(),))
             case "solution":
                 return Reply(("\n".join(self.lesson.solution),))

@@ -102,7 +102,7 @@ def test_words_of_lessons() -> None:
     session = LessonSession([LESSONS["reductions"], LESSONS["products"]])
     with session.folder:
         assert "`hint` again says more" in told(session.feed("hint"))
-        assert "`>ij~`" in told(session.feed("hint"))
+        assert "`>ij~`" in told(session.feed("?"))
         assert "Task  Find the largest number of each column" in told(session.feed("task"))
         assert "j goes along" not in told(session.feed("+ij~i x"))
         assert "Lesson 3  A matrix product" in told(session.feed("skip"))
