@@ -393,7 +393,7 @@ class Program:
     each runs once, in order.
     """
 
-    __slots__ = ("__dict__", "_parts")
+    __slots__ = ("__dict__", "_chunks", "_parts")
 
     name: str
     sizes: tuple[Size, ...]
@@ -413,6 +413,7 @@ class Program:
         parts = {size: part_of(value) for size, value in self.counts}
         return {size: part for size, part in parts.items() if part is not None}
 
+    @once
     def chunks(self) -> dict[int, int]:
         """The sizes that count chunks of reductions, and how many there are at most."""
         most = {size: most_chunks(value) for size, value in self.counts}

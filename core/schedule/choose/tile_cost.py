@@ -200,8 +200,12 @@ class TilePrice:
             if loop.axis in self.reduced and loop.part < len(self.nest.factors[loop.axis])
         )
         target = dims_of(self.node.target)
-        rows = self.covered[-3][self.axes.rows]
-        each = core.stored if self._is_along(target) else self._across(rows) * self.vector
+        each = core.stored
+        if not self._is_along(target):
+            is_square = bool(target) and target[-1] == self.axes.rows
+            rows = self.covered[-3][self.axes.rows]
+            # Of elements along another axis than both sides the lines are counted, which they wait for.
+            each = self.vector * (self._across(rows) if is_square else core.transposed)
         sums = beside * across
         return sums * each, sums * (blocks - 1) * core.merged, visits * blocks * core.begun
 
