@@ -34,6 +34,8 @@ LINE = re.compile(
 )
 NAMED = re.compile(r"^#[ \t]*out[ \t]+[A-Za-z_]\w*[ \t]*=[ \t]*(?P<array>.*\S)", re.MULTILINE)
 """A line of a result under a name, which is no line of an example."""
+UNSIGNED = re.compile(r"^#[ \t]*in[ \t]+(?P<array>\[.*\S)", re.MULTILINE)
+"""A line of an input without `=`, which is none either."""
 RELATIVE, ABSOLUTE = 1e-5, 1e-8
 
 
@@ -111,6 +113,12 @@ def examples_of(source: Source) -> list[Example]:
 def located(error: Error, example: Example) -> Error:
     """An error of a run, with the place of the example that it is of."""
     span = example.span()
+    unsigned = UNSIGNED.search(span.source.text)
+    if error.code == "E0701" and not example.inputs and unsigned:
+        help_line = f"an input follows `=`: `# in = {unsigned['array']}`"
+        return type(error)(
+            error.code, error.message, Span(span.source, *unsigned.span("array")), help_line
+        )
     if error.span is None:
         return type(error)(error.code, error.message, span, error.help)
     labels = (*error.labels, Label(span, "in this example"))
@@ -138,7 +146,7 @@ def check(example: Example, results: Sequence[tuple[str, Array]]) -> None:
             message = f"{name} is of type {_dtype(got)}, and the example writes {_dtype(wanted)}"
             raise DataError("E0771", message, written.span, UPDATE_HELP)
         if wanted.shape != got.shape:
-            message = f"{name} is {shape_text(got.shape)}, and the example writes {shape_text(wanted.shape)}"
+            message = f"{name} {_shaped(got)}, and the example writes what {_shaped(wanted)}"
             raise DataError("E0771", message, written.span, UPDATE_HELP)
         agrees = np.isclose(got, wanted, RELATIVE, ABSOLUTE, equal_nan=True)
         if not agrees.all():
@@ -146,6 +154,10 @@ def check(example: Example, results: Sequence[tuple[str, Array]]) -> None:
             place = f"{name}[{','.join(map(str, at))}]" if at else name
             message = f"{place} is {got[at]}, and the example writes {wanted[at]}"
             raise DataError("E0771", message, written.span, UPDATE_HELP)
+
+
+def _shaped(array: Array) -> str:
+    return f"has shape {shape_text(array.shape)}" if array.shape else "is one number"
 
 
 UPDATE_HELP = "`i test --update` writes what comes out into the file"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ilang.core.ops import ARGUMENTS, NAMED, OPS, PRIMITIVES, Op
 
 Page = tuple[str, dict[str, object]]
@@ -83,6 +85,14 @@ TOPICS = {
     "buffers; docs/cuda.md has an example",
     "coalesced": "neighbouring threads of a GPU read neighbouring elements, so that a warp reads whole sectors of "
     "memory; copies to shared memory are made so",
+    "op": "a line `op f(x) = x + 1` of a file defines a tensor function: it works on values, takes any number of axes, "
+    'and may have parameters, `"w" * x`; docs/functions.md has the language',
+    "cd": "`cd step(x, t) { loss = ...; backprop(loss); for p in params(loss) { sgd(p; 0.1) } return loss }` defines a "
+    "routine: what one step of training does, and changes; `i train` runs it on batches of data",
+    "use": "a line `use nn, optim` of a file makes the definitions of libraries known: `i explain nn`, "
+    "`i explain optim`; `use std` has those that `ilang.lib` has in Python, such as `softmax` and `mean`",
+    "batch": "examples that are computed together: axis 0 of the inputs of an `op` or `cd`; all other axes are "
+    "features; `--batch 64` of `i train` says how many",
     "schedule": "how loops run: their order, tiles, and what is copied; `ij~i | i:4 | i j i'` writes one; "
     "`i explain PROGRAM --schedule` shows what was chosen, docs/schedules.md how to write it",
 }
@@ -98,6 +108,7 @@ PHRASES = {
     "max pooling": "max_pool2d",
     "pooling": "max_pool2d",
     "moving average": "window",
+    "batch size": "batch",
     "mean squared error": "squared_error",
     "shared memory": "shared",
 }
@@ -124,6 +135,8 @@ def word_page(word: str) -> Page | None:
     if page is not None:
         return page
     topics = {word, key, f"{key}s", key[:-1], key.removesuffix("ing"), key.replace("axes", "axis")}
+    if key in ("nn", "optim"):
+        return _library(key)
     topic = next((each for each in TOPICS if each in topics), None)
     if topic is None:
         return None
@@ -131,6 +144,28 @@ def word_page(word: str) -> Page | None:
 
     shown = fill(TOPICS[topic], 76, initial_indent="  ", subsequent_indent="  ")
     return f"{topic}\n\n{shown}\n", {"word": topic, "text": TOPICS[topic]}
+
+
+def _library(name: str) -> Page:
+    """The heads of the definitions of a library."""
+    from ilang.core.library import INNER
+    from ilang.core.notation.files.libraries import definitions_in
+
+    heads = [
+        re.split(r"\)\s*[={]", part.text())[0] + ")"
+        for part in definitions_in(name)
+        if part.name.text() not in INNER
+    ]
+    text = "\n".join(
+        (
+            f"use {name}",
+            "",
+            *heads,
+            "",
+            f"`i explain {heads[0].split('(')[0].split()[-1]}` has one as it is written",
+        )
+    )
+    return f"{text}\n", {"word": name, "text": text}
 
 
 ARRAYS = (

@@ -6,15 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir import syntax
-from ilang.core.ir.spec import Fixed
 from ilang.core.notation.components.arity import wires_of, wires_of_all
+from ilang.core.notation.components.misapplied import LARGEST, constant_help
 from ilang.core.notation.components.printer import print_tree
-from ilang.core.notation.guidance import scaled
 from ilang.core.pipeline import graph_of, infer
 from ilang.core.record import replace
-
-LARGEST = 50
-"""Expressions of a program that is looked at."""
 
 
 def arity_help(
@@ -27,13 +23,9 @@ def arity_help(
     """
     while isinstance(tree, syntax.Name) and tree.name in definitions:
         tree = definitions[tree.name].body
-    nodes = syntax.postorder(tree)
-    for count, node in enumerate(nodes):
-        help_line = _constant(node) if isinstance(node, syntax.Expression) else None
-        if help_line is not None:
-            return help_line
-        if LARGEST < count:
-            return None
+    help_line = constant_help(tree)
+    if help_line is not None or LARGEST < sum(1 for _ in syntax.postorder(tree)):
+        return help_line
     if not isinstance(tree, syntax.Combine) or tree.symbol not in ("|", ">>"):
         return None
     known = wires_of_all(definitions)
@@ -77,30 +69,3 @@ def _holds(tree: syntax.Tree, definitions: Mapping[str, syntax.Definition]) -> b
     except Error:
         return False
     return True
-
-
-def _position_alone(pattern: syntax.Operand) -> str | None:
-    """The number of an operand that is nothing but a number, as in `ij*2~ij`; None for any other."""
-    if not isinstance(pattern, syntax.Pattern):
-        return None
-    index = pattern.indices[0] if len(pattern.indices) == 1 else None
-    return str(index.position) if isinstance(index, Fixed) else None
-
-
-def _constant(e: syntax.Expression) -> str | None:
-    """Help where one operand is a number alone."""
-    if e.right is None or e.op is None:
-        return None
-    left, right = _position_alone(e.left), _position_alone(e.right)
-    number = right if right is not None else left
-    if number is None or (left is not None and right is not None):
-        return None
-    other = e.left if right is not None else e.right
-    written = print_tree(syntax.Expression(None, other, None, e.output, None, e.span)).partition(
-        "~"
-    )[0]
-    out = "".join(axis.letter for axis in e.output.axes()) or "."
-    program = scaled(written, e.op, number, out, first=right is None)
-    if right is None and e.op in (">>", "<<") and written == ".":
-        program += f"`, and handed on `({number}) {e.op} .~."
-    return f"`{number}` here is position {number} of an input; the constant is written `{program}`"

@@ -38,7 +38,8 @@ class Library(dict[str, Component]):
         return Library, (dict(self), self._module)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self, *self._heads()]
+        """The definitions, and how to run those with parameters: completions offer no method of a dict."""
+        return [*self, *self._heads(), "session", "model"]
 
     def _heads(self) -> list[str]:
         module: Module | None = vars(self).get("_module")

@@ -61,11 +61,12 @@ op batch_norm2d(x[b|h, w, c]; training = 1, keep = 0.9, eps = 0.00001) {
 
 # -- dropout --
 
-# a share rate of x is 0, by the number n of the step: `"n" =: n + 1` in a routine; what drops apart has keys apart.
+# a share rate of x is 0, by the number of the step: `"n" =: n + 1` in a routine, and `dropout(x, n; 0.1)`;
+# what drops apart has keys apart.
 # The parameter is a random number of 24 bits by the seed of the session; nothing flows back to it.
-op dropout(x, n; rate, key = 0) {
+op dropout(x, step; rate, key = 0) {
   drawn = f64("seed" 1 ++ "i => |") *. 8388608 + 8388608
-  kept = uniform26(f64(x < x) + range(), f64(n), drawn; key) >= rate
+  kept = uniform26(f64(x < x) + range(), f64(step), drawn; key) >= rate
   x *. kept /. (1 - rate)
 }
 # a number from 0 to below 1 for each x, n, s and key, integers below 2^26; each step permutes these

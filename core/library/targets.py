@@ -62,10 +62,12 @@ def advised(error: ShapeError, module: Module) -> ShapeError:
 def _message(error: ShapeError, name: str, targets: str) -> str:
     """The message of an error of shapes, with what the loss takes where the number of axes is wrong."""
     rows = ROWS.search(error.message)
-    if rows is None or not OTHER[name]:
+    if rows is None:
         return error.message
     is_at = name.endswith("_at")
     takes = "one class number" if is_at else "a share of each class"
+    if not OTHER[name]:
+        takes = "a row of numbers"
     given = next((row for row in rows.groups() if (row != "[]") == is_at), rows[2])
     axes = f"the output axes {given}" if given != "[]" else "no output axis"
     return f"`{name}` takes {takes} for each example, and {targets} has {axes}"

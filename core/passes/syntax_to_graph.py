@@ -27,6 +27,7 @@ from ilang.core.diagnostic import InternalError, ModuleError, NotationError, cou
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Convert, Operand, operations
 from ilang.core.limits import check_expressions
+from ilang.core.notation.components.misapplied import constant_help
 from ilang.core.notation.components.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
@@ -223,7 +224,7 @@ class _GraphBuilder:
         if syntax.over_names(definition.body):
             wires.inputs = deque(values[p.name] for p in parameters or ())
         if parameters is not None:
-            self.annotate(definition.name, parameters, wires)
+            self.annotate(definition, wires)
         first, ends = self.opened.pop(), _Wires(wires.inputs, wires.outputs)
         self.uses[definition.name] = first, self._place(), ends
         self._result(definition, wires, first.items)
@@ -418,8 +419,9 @@ class _GraphBuilder:
         for _ in range(count):
             self.bound[slots.popleft()] = values.popleft()
 
-    def annotate(self, name: str, parameters: tuple[syntax.NamedInput, ...], wires: _Wires) -> None:
+    def annotate(self, definition: syntax.Definition, wires: _Wires) -> None:
         """Note what a definition writes of its inputs."""
+        name, parameters = definition.name, definition.parameters or ()
         if len(parameters) != len(wires.inputs):
             count = len(wires.inputs)
             at = parameters[min(count, len(parameters) - 1)].span if parameters else None
@@ -429,7 +431,8 @@ class _GraphBuilder:
                 at,
                 "`(I & I) >> f` gives one input to both of f; else name every input once, in order"
                 if len(parameters) == 1 and count == 2
-                else "name every input once, in order, or leave the parentheses out",
+                else constant_help(definition.body)
+                or "name every input once, in order, or leave the parentheses out",
             )
         self.scopes += 1
         for slot, p in zip(wires.inputs, parameters, strict=True):

@@ -184,9 +184,12 @@ def wires_of_all(definitions: Mapping[str, syntax.Definition]) -> dict[str, Wire
 
 
 def _defined(definition: syntax.Definition, known: Mapping[str, Wires]) -> Wires:
-    """The wires of a definition: one over names takes what its head says."""
+    """The wires of a definition: one with a head takes what that says; a body that takes another number is refused."""
     wires = wires_of(definition.body, known)
     if not syntax.over_names(definition.body):
-        return wires
+        named = definition.parameters
+        if named is None or len(named) == wires.inputs:
+            return wires
+        return _limited(replace(wires, inputs=len(named), takes=(None,) * len(named)))
     takes = tuple(None if p.dims is None else len(p.dims) for p in definition.parameters or ())
     return _limited(replace(wires, inputs=len(takes), takes=takes))

@@ -7,11 +7,27 @@ Out: E0420, `+ij~i` takes 1 input, and 2 values are given
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from ilang.core.diagnostic import Label, ModuleError, counted
-from ilang.core.ir.syntax import Application, Argument, Binding, Block, Name, Tree, postorder
+from ilang.core.ir.spec import Fixed
+from ilang.core.ir.syntax import (
+    Application,
+    Argument,
+    Binding,
+    Block,
+    Expression,
+    Name,
+    Operand,
+    Pattern,
+    Tree,
+    postorder,
+)
 from ilang.core.notation.components.arity import Wires, wires_if_known
-from ilang.core.notation.components.printer import print_short
+from ilang.core.notation.components.printer import print_short, print_tree
+
+LARGEST = 50
+"""Nodes of a program that is looked at for what its author meant."""
 
 
 def misapplied(body: Tree, known: Mapping[str, Wires]) -> list[ModuleError]:
@@ -82,3 +98,40 @@ def _misnamed(binding: Binding, known: Mapping[str, Wires]) -> list[ModuleError]
     help_line = "name every output, in order; `_` stands for one that is not needed"
     labels = (Label(span, "names"), Label(binding.application.span, "outputs"))
     return [ModuleError("E0421", message, span, help_line, labels)]
+
+
+def constant_help(tree: Tree) -> str | None:
+    """Help for a program with another number of inputs than was meant, where a number in it is read as an input.
+
+    ``ij*2~ij`` has two inputs: a number is a position of an input, and no constant.
+    """
+    nodes = islice(postorder(tree), LARGEST)
+    helps = (_position(node) for node in nodes if isinstance(node, Expression))
+    return next((each for each in helps if each is not None), None)
+
+
+def _position_alone(pattern: Operand) -> str | None:
+    """The number of an operand that is nothing but a number, as in `ij*2~ij`; None for any other."""
+    if not isinstance(pattern, Pattern):
+        return None
+    index = pattern.indices[0] if len(pattern.indices) == 1 else None
+    return str(index.position) if isinstance(index, Fixed) else None
+
+
+def _position(e: Expression) -> str | None:
+    """Help where one operand is a number alone."""
+    from ilang.core.notation.guidance import scaled
+
+    if e.right is None or e.op is None:
+        return None
+    left, right = _position_alone(e.left), _position_alone(e.right)
+    number = right if right is not None else left
+    if number is None or (left is not None and right is not None):
+        return None
+    other = e.left if right is not None else e.right
+    written = print_tree(Expression(None, other, None, e.output, None, e.span)).partition("~")[0]
+    out = "".join(axis.letter for axis in e.output.axes()) or "."
+    program = scaled(written, e.op, number, out, first=right is None)
+    if right is None and e.op in (">>", "<<") and written == ".":
+        program += f"`, and handed on `({number}) {e.op} .~."
+    return f"`{number}` here is position {number} of an input; the constant is written `{program}`"

@@ -135,8 +135,10 @@ class DefinitionNames:
             self.unknown(environment, name, span)
             return
         known = [*(each for each in PRIMITIVES if each != "square"), *self.file.names]
-        unwritten = f"define it in a line of the file: `op {name}(x) = x + 1`"
+        unwritten = f"define it in a line of the file: `op {name}(x) = x + 1`; `i explain nn` lists what `use nn` has"
         usual = _USUAL.get(name.lower()) or _in_library(name)
+        if usual is not None and usual.endswith(f"has `{name}`"):
+            known = []  # a name of a library is no misspelled other one
         guess = self.file.guesses.did_you_mean(name, known, usual or unwritten)
         message = f"there is no definition or primitive named `{name}`"
         self.refused.append(ModuleError("E0401", message, span, guess))

@@ -135,6 +135,14 @@ def test_inputs_are_counted_in_words(tmp_path: Path) -> None:
     assert "f names 1 input, but its program has 2" in i("check", "m.i", cwd=tmp_path).stderr
 
 
+def test_a_number_that_is_an_input_is_told_where_the_head_lacks_it(tmp_path: Path) -> None:
+    text = "far(a[m], b[n]) = i-j~ij >> ij^2~ij\nnear(a[m], b[n]) = (far >> <ij~i)(a, b)\n"
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    told = i("check", "m.i", cwd=tmp_path).stderr
+    assert "far names 2 inputs, but its program has 3" in told
+    assert "the constant is written `(I | 2) >> ij^.~ij`" in told
+
+
 def test_codes_in_short() -> None:
     assert i("explain", "E202").stdout == i("explain", "E0202").stdout
     begun = i("explain", "E05").stdout.splitlines()

@@ -51,7 +51,15 @@ def test_folders_files_without_examples_and_broken_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (SUMS.replace("[3, 7]", "[3, 7, 1]"), "out is 2, and the example writes 3"),
+        (
+            SUMS.replace("[3, 7]", "[3, 7, 1]"),
+            "out has shape 2, and the example writes what has shape 3",
+        ),
+        (
+            SUMS.replace("+ij~i", "+ij~."),
+            "out is one number, and the example writes what has shape 2",
+        ),
+        (SUMS.replace("in x =", "in"), "an input follows `=`: `# in = [[1, 2], [3, 4]]`"),
         (SUMS.replace("[3, 7]", "f64:[3, 7]"), "is of type f32, and the example writes f64"),
         (SUMS.replace("[3, 7]", "[3, 7"), "m.i:2:14"),
         (SUMS.replace("[[1, 2], [3, 4]]", "[[1, 2], [3]]"), "m.i:1:21"),

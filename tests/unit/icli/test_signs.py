@@ -133,7 +133,11 @@ def test_words_of_pages(word: str) -> None:
         ("pooling", "max_pool2d"),
         ("adam", "use optim\ncd adam(p; lr"),
         ("shared memory", "`0:s2`"),
-        ("dropout", "use nn\nop dropout(x, n; rate"),
+        ("dropout", "use nn\nop dropout(x, step; rate"),
+        ("nn", "op linear(x; out)"),
+        ("optim", "cd adam(p; lr"),
+        ("cd", "backprop(loss)"),
+        ("batch size", "axis 0"),
     ],
 )
 def test_words_with_another_answer(word: str, says: str) -> None:

@@ -384,6 +384,7 @@ def test_class_numbers_in_the_place_of_shares(here: Path, kind: Any, shape: Any)
 def test_targets_of_a_squared_error_lack_the_axis_of_the_result(here: Path) -> None:
     done = silent(here, "squared_error(net(x), t)", np.ones(8, np.float32))
     assert done.returncode == 1
+    assert "takes a row of numbers for each example, and t has no output axis" in done.stderr
     assert "takes t\n" in done.stderr
     assert "for one number an example, t.reshape(-1, 1)" in done.stderr
 

@@ -396,6 +396,7 @@ def test_refusals(text: str, code: str, line: int, column: int) -> None:
         ("op g(x; n) = x *. n\nop f(x; m) = g(x, m)", "configuration follows a `;`: `(x; m)`"),
         ("op f(x) = softmax(x)", "`use nn` has `softmax`"),
         ("op f(x) = linnear(x; 3)", "did you mean `linear`, of `nn`?"),
+        ("use nn\nop f(x) = gelu(x)", "`use std` has `gelu`"),
         ("def f(x):", "a tensor function is `op f(x) = x + 1`, a routine `cd step(x) { ... }`"),
         ("op f(x) = x >> tanh", "a call takes the result of another: `tanh(linear(x; 16))`"),
         ("op f(x) = x[0]", "a position of the first batch axis is `x @| 0`"),
@@ -412,7 +413,7 @@ def test_refusals(text: str, code: str, line: int, column: int) -> None:
         ("cd f(x) { backprop x }", "its tensor stands in parentheses: `backprop(loss)`"),
         (
             "use nn\nop f(x) = dropout(x; 0.5)",
-            "a call gives a tensor to every input, in order: x, n",
+            "a call gives a tensor to every input, in order: x, step",
         ),
         ('cd f(x) { "c" += x }', "`c =+ x` adds, in a routine"),
         (
