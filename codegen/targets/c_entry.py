@@ -24,7 +24,7 @@ STATUS = {
     4: "an index read from an array is out of range",
 }
 """The statuses that generated functions return."""
-MISFIT = "an extent is negative, a window does not fit, or an array is too large for memory"
+MISFIT = "an extent is negative or too small, or an array is too large for memory"
 """The meaning of 3 where extents follow from others."""
 STATUS_WORDS = {
     0: "ok",

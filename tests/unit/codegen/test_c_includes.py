@@ -34,10 +34,10 @@ def test_formulas_stand_above(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["c", "cuda"])
-def test_status_3_names_windows_where_there_are_some(target: str) -> None:
+def test_status_3_names_small_extents_where_windows_need_some(target: str) -> None:
     window = i("(i+k)*k~ik >> +ik~i").source(target)
-    assert "returns 3: an extent is negative, a window does not fit, or" in window
-    assert "window" not in i("+ij~i").source(target)
+    assert "returns 3: an extent is negative or too small, or" in window
+    assert "too small" not in i("+ij~i").source(target)
 
 
 def test_the_second_kernel_of_a_split_reduction_combines_parts() -> None:
