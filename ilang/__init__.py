@@ -201,7 +201,7 @@ def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
 
 
 def elementwise(
-    order: str, outputs: Sequence[Any], inputs: Sequence[str] | int | None = None
+    order: str, outputs: Sequence[Any] = (), inputs: Sequence[str] | int | None = None
 ) -> ElementwiseKernel:
     """An elementwise kernel: outputs that are scalar functions of an element of each input.
 

@@ -51,6 +51,9 @@ def kernel(order: object, outputs: object, inputs: object) -> ElementwiseKernel:
         NotationError: E0180 to E0183. DataError: E0716 (outputs or inputs of another form).
         MeaningError: E0250 (too many inputs or expressions).
     """
+    if isinstance(order, str) and ":" in order and not outputs:
+        message = "outputs are missing, and the order is the text of a whole kernel"
+        raise DataError("E0716", message, help=f"write i('elementwise(\"{order}\")')")
     chosen = order_of(order)
     if (
         isinstance(outputs, str | bytes | Mapping)

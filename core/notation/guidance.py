@@ -192,7 +192,7 @@ MOVES = {
         ("scatter", "scatter_add", "index_add", "put"),
         'it is written `einx.add_at("[v] d, n, n d -> [v] d")`, rows by their number',
     ),
-    "cumsum": "it is written as windows that end at each place, of 5 elements: `+(i:5+j:5-4)~i`",
+    "cumsum": "it is written as windows that end at each place: `+(i:5+j:5-4)~i` of 5 elements, with n, n and n-1 of n",
     **dict.fromkeys(
         [
             "median",

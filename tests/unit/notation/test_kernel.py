@@ -165,3 +165,10 @@ def test_ranks_and_names() -> None:
     assert caught.value.help == 'these shapes line up in the order c: elementwise("c", ...)'
     chained = elementwise("f", ["2 * x0"]).ranked(2) >> "+ij~i"
     np.testing.assert_array_equal(chained(x, target="numpy"), 2 * x.sum(1))
+
+
+def test_a_whole_kernel_in_place_of_an_order() -> None:
+    with pytest.raises(Error) as caught:
+        elementwise("f: x -> x * x")
+    assert caught.value.code == "E0716"
+    assert caught.value.help == """write i('elementwise("f: x -> x * x")')"""
