@@ -14,13 +14,20 @@ from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.braces import braced
 from ilang.codegen.targets.c_entry import FORMULAS, several_a_line
 from ilang.codegen.targets.c_terms import COUNT, SUMS
-from ilang.codegen.targets.cfamily import C_TYPES, KernelNames, Spelling, product
+from ilang.codegen.targets.cfamily import (
+    C_TYPES,
+    KernelNames,
+    Spelling,
+    keeps_sign_of_zero,
+    product,
+)
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.kernel import Define, Kernel, Program, Store
 from ilang.core.ir.scalar import Apply, Load, Local, Scalar, scalars_within
 from ilang.core.lower.uses import captured_by
+from ilang.core.ops import PRIMITIVES
 
 ACC = "in_registers"
 """The tile's elements in a tile function."""
@@ -432,6 +439,10 @@ class VectorSpelling(Spelling):
                 return f"{words[0]} * {words[0]}"
             kind = vector_type(scalar.dtype or "", self.lanes)
             return f"{scalar.primitive.upper()}_LANES({kind}, {', '.join(words)})"
+        if isinstance(scalar, Apply) and keeps_sign_of_zero(scalar) and self.is_vector(scalar):
+            # The function of such a sum takes no vectors, of which GCC makes no negation.
+            sign = PRIMITIVES[scalar.primitive].notation.c
+            return f"({f' {sign} '.join(map(self._splat, scalar.arguments))})"
         return super().expression(scalar)
 
     def _splat(self, scalar: Scalar) -> str:

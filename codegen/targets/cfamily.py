@@ -529,11 +529,11 @@ def _is_operator(scalar: scalars.Apply) -> bool:
         and row.arity == 2
         and row.kind != "logic"
         and not (scalar.primitive in WRAPPING and scalar.dtype in INTEGERS)
-        and not _keeps_the_sign_of_zero(scalar)
+        and not keeps_sign_of_zero(scalar)
     )
 
 
-def _keeps_the_sign_of_zero(scalar: scalars.Apply) -> bool:
+def keeps_sign_of_zero(scalar: scalars.Apply) -> bool:
     """Whether a sum or a difference of floats has a constant zero beside what is more than a variable or an element.
 
     Operands of such a sum are passed to a function: GCC 12 takes ``0 - (float)n`` and ``0 + -(float)n`` for

@@ -299,3 +299,12 @@ def test_what_never_is_left_over_is_not_compiled() -> None:
     opened = c.emit(lower(infer(product)))
     assert "LEAVES" not in opened
     assert "tile_rows - row <= f_k0_tile0_some)" in opened
+
+
+def test_a_sum_of_one_term_in_a_tile() -> None:
+    """Zero and the product of two vectors: the functions that add zero to scalars take no vectors."""
+    rng = np.random.default_rng(4)
+    x, y, z = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((17, 17), 17, (17, 17)))
+    arrays = (x, y, z[:, :, None], z[:, None])
+    wanted = np.einsum("ba,a,bac,bca->a", *arrays)
+    np.testing.assert_array_equal(i('einsum("ba,a,bac,bca->a")')(*arrays), wanted)
