@@ -102,7 +102,7 @@ class KernelFunctions:
             yield f"/* {results}iterations first to last - 1 of {names_text} */"
             words = ["int64_t first", "int64_t last", *words]
         halves = "HALF_VECTORS " if outline.half_vectors else ""
-        # GCC 12 computes wrong elements from small loops of several kernels in one function: it is to see one.
+        # GCC 12 miscompiles short loops of several kernels that it inlines into one function.
         apart = "" if loops or len(self.program.kernels) == 1 else "__attribute__((noinline)) "
         name = self.name_of(outline)
         yield several_a_line(f"static {halves}{apart}void {name}(", words or ["void"], ")")

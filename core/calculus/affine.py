@@ -220,6 +220,14 @@ def resized(index: Affine, numbers: Mapping[int, int] | Sequence[int]) -> Affine
     return replace(index, sizes=sizes) if sizes else index
 
 
+def with_extents(index: Affine, extent: Callable[[int], int | None]) -> Affine:
+    """An index with the extents that are known in the place of their sizes."""
+    extents = [(c, size, extent(size)) for c, size in index.sizes]
+    known = sum(c * fixed for c, _, fixed in extents if fixed is not None)
+    sizes = tuple((c, size) for c, size, fixed in extents if fixed is None)
+    return replace(index, offset=index.offset + known, sizes=sizes)
+
+
 def divided(index: Affine, divisor: int) -> Affine:
     """The quotient of an affine function of variables alone whose numbers are all multiples of a number."""
     assert index.is_multiple(divisor)

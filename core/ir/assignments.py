@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine, Looked, axis_index
 from ilang.core.ir.ids import ValueId
+from ilang.core.ir.scalar import Scalar, operands_of
+from ilang.core.ir.scalar import renumbered as with_numbers
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, View
 from ilang.core.record import mapped, mapped_inside, replace
 from ilang.core.walks import parts_first
@@ -18,6 +20,18 @@ from ilang.core.walks import parts_first
 def reindexed(node: Assignment, place: Mapping[int, Affine]) -> Assignment:
     """An assignment in which some axes are indices over others, wherever they stand."""
     return mapped(node, Affine, lambda index: substituted(index, place))
+
+
+def reading(node: Assignment, reads: Sequence[Read], scalar: Scalar) -> Assignment:
+    """An assignment of another scalar, with the reads that it needs of some."""
+    used = operands_of(scalar)
+    place = {number: n for n, number in enumerate(used)}
+    return replace(
+        node,
+        reads=tuple(reads[number] for number in used),
+        scalar=with_numbers(scalar, place),
+        operands=(),
+    )
 
 
 def substituted(part: Affine, place: Mapping[int, Affine]) -> Affine:

@@ -379,13 +379,10 @@ class _Iteration:
             v: affine.size_value(n) - 1 if 0 < index.coefficient(v) else affine.Affine(())
             for v, n in self.inner.items()
         }
-        most = index.substituted(last)
-        fixed = [(c, self.program.sizes[size].fixed) for c, size in most.sizes]
-        known = sum(c * extent for c, extent in fixed if extent is not None)
-        open_sizes = [(c, n) for c, n in most.sizes if self.program.sizes[n].fixed is None]
+        most = affine.with_extents(index.substituted(last), lambda n: self.program.sizes[n].fixed)
         terms = tuple(sorted(most.steps(), key=itemgetter(1)))
-        sizes = tuple(sorted(open_sizes, key=itemgetter(1)))
-        return affine.Affine(terms, most.offset + known, window=True, sizes=sizes)
+        sizes = tuple(sorted(most.sizes, key=itemgetter(1)))
+        return affine.Affine(terms, most.offset, window=True, sizes=sizes)
 
 
 def either(first: Conditions, others: Conditions) -> Conditions:

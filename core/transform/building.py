@@ -11,7 +11,6 @@ from ilang.core.ir import scalar as scalars
 from ilang.core.ir.assignments import in_order, reindexed, sources, whole_index, writes_all
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import ValueId
-from ilang.core.ir.scalar import renumbered as with_numbers
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Size, Tensor, View
 from ilang.core.names import Names
 from ilang.core.record import replace
@@ -216,18 +215,6 @@ def _backwards(part: Affine, size: int) -> Affine:
 def _is_backwards(part: Affine, size: int) -> bool:
     """Whether an index walks a dimension from its end to its beginning."""
     return len(part.variables()) == 1 and part == _backwards(part, size)
-
-
-def reading(node: Assignment, reads: Sequence[Read], scalar: scalars.Scalar) -> Assignment:
-    """An assignment of another scalar, with the reads that it needs of some."""
-    used = scalars.operands_of(scalar)
-    place = {number: n for n, number in enumerate(used)}
-    return replace(
-        node,
-        reads=tuple(reads[number] for number in used),
-        scalar=with_numbers(scalar, place),
-        operands=(),
-    )
 
 
 def pruned(shaped: Shaped) -> Shaped:

@@ -18,10 +18,11 @@ from ilang.core.calculus.affine import Affine, axis_index, variables_of
 from ilang.core.calculus.contraction import FEW, contraction_steps, kept_axes
 from ilang.core.dtype import FLOATS
 from ilang.core.infer.unionfind import UnionFind
+from ilang.core.ir.assignments import sources
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Operand, Scalar
-from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, View
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.transform.extended import ExtendedProgram
@@ -67,7 +68,7 @@ class _Associative:
         others = {
             value
             for number, node in shaped.numbered()
-            for value in _values(node)
+            for value in sources(node)
             if number not in self.steps
         }
         read = {each.value for node in self.steps.values() for each in node.reads}
@@ -273,17 +274,6 @@ def _is_product(scalar: Scalar) -> bool:
 def _axes_of(index: Index) -> tuple[int, ...]:
     """The axes of an index, in order of appearance."""
     return tuple(dict.fromkeys(axis for part in index for axis in part.variables()))
-
-
-def _values(node: Node) -> tuple[ValueId, ...]:
-    """All values that a node reads."""
-    match node:
-        case Assignment():
-            return node.values() if node.base is None else (*node.values(), node.base)
-        case View():
-            return (node.value,)
-        case _:
-            return ()
 
 
 def _key(product: Assignment, subset: int, left: frozenset[int]) -> tuple[Key, tuple[int, ...]]:

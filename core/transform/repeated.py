@@ -10,6 +10,7 @@ A function that does not change along the innermost loop is moved before it by `
 from __future__ import annotations
 
 from ilang.core.calculus.affine import axis_index
+from ilang.core.ir.assignments import reading
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, Operand, Position, Scalar, operands_of, scalars_within
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -33,8 +34,6 @@ def _split(new: ExtendedProgram, value: ValueId, node: Assignment, extents: Exte
     parts = (part for part in scalars_within(node.scalar) if isinstance(part, Apply))
     if all(_axes(node, part, extents) is None for part in parts):
         return node
-    from ilang.core.transform.building import reading
-
     reads = list(node.reads)
 
     def put(part: Apply) -> Scalar:

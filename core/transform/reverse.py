@@ -32,14 +32,14 @@ from typing import assert_never
 from ilang.core.calculus.affine import Within, axis_index
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.assignments import renumbered
+from ilang.core.ir.assignments import reading, renumbered
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, InputDimension, Read, Shaped, View
 from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
-from ilang.core.transform.building import ProgramBuilder, reading
+from ilang.core.transform.building import ProgramBuilder
 from ilang.core.transform.derivatives import (
     Flow,
     compared,

@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from ilang.core.calculus.affine import Affine, Within, axis_index
-from ilang.core.ir.assignments import reindexed
+from ilang.core.calculus.affine import Affine, Within, axis_index, with_extents
+from ilang.core.ir.assignments import reading, reindexed
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Apply, Operand, Position, Scalar, neutral, scalars_within
-from ilang.core.ir.scalar import renumbered as with_numbers
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.record import mapped, replace
 from ilang.core.transform.conditions import Bounds, conditions
@@ -70,7 +69,8 @@ def scan_of(shaped: Shaped, value: int) -> Scan | None:
 
 def _scan(shaped: Shaped, node: Assignment) -> Scan | None:
     """The scan that a reduction is as it stands, without the conditions that others imply."""
-    every = (_known(shaped, each) for each in conditions(node.guards))
+    known = ((each, lambda n: shaped.sizes[n].fixed) for each in conditions(node.guards))
+    every = (with_extents(*each) for each in known)
     held = Bounds(shaped.sizes, node).least(every)
     free = _free_axes(node)
     for along in node.output_axes():
@@ -88,14 +88,6 @@ def _scan(shaped: Shaped, node: Assignment) -> Scan | None:
             form = replace(node, guards=tuple(Within(each, None) for each in held))
             return form, along, over
     return None
-
-
-def _known(shaped: Shaped, index: Affine) -> Affine:
-    """An index with the numbers of the sizes that are fixed."""
-    fixed = [(c, n, shaped.sizes[n].fixed) for c, n in index.sizes]
-    offset = index.offset + sum(c * extent for c, _, extent in fixed if extent is not None)
-    left = tuple((c, n) for c, n, extent in fixed if extent is None)
-    return replace(index, offset=offset, sizes=left)
 
 
 def _free_axes(node: Assignment) -> set[int]:
@@ -142,23 +134,7 @@ def _without_choice(shaped: Shaped, node: Assignment) -> Assignment | None:
     within = _within(shaped, node, condition)
     if within is None or otherwise != nothing:
         return None
-    return _of(replace(node, guards=(*node.guards, *within)), then)
-
-
-def _of(node: Assignment, scalar: Scalar) -> Assignment:
-    """A reduction of another scalar, without the reads that this does not need."""
-    used = [n for n in range(len(node.reads)) if n in _operands(scalar)]
-    number = {old: new for new, old in enumerate(used)}
-    return replace(
-        node,
-        reads=tuple(node.reads[n] for n in used),
-        scalar=with_numbers(scalar, number),
-        operands=(),
-    )
-
-
-def _operands(scalar: Scalar) -> set[int]:
-    return {part.number for part in scalars_within(scalar) if isinstance(part, Operand)}
+    return reading(replace(node, guards=(*node.guards, *within)), node.reads, then)
 
 
 def _within(shaped: Shaped, node: Assignment, condition: Scalar) -> tuple[Within, ...] | None:

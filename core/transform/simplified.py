@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from ilang.core.calculus.affine import Affine, axis_index, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir import scalar as scalars
-from ilang.core.ir.assignments import all_reads, reindexed, renumbered, substituted
+from ilang.core.ir.assignments import all_reads, reading, reindexed, renumbered, substituted
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar_rules import short_scalar
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
 from ilang.core.ops import SLOW
 from ilang.core.record import mapped, replace
-from ilang.core.transform.building import pruned, reading
+from ilang.core.transform.building import pruned
 
 
 def simplified(shaped: Shaped) -> Shaped:

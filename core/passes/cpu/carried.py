@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.core.calculus.affine import Affine, Within, axis_index, before, size_value
+from ilang.core.calculus.affine import Affine, Within, axis_index, before, size_value, with_extents
 from ilang.core.calculus.extent import ZERO, Extent
 from ilang.core.calculus.extent import size as size_of
 from ilang.core.ir import kernel as ir
@@ -203,12 +203,7 @@ class _Carrying:
         return self._known(index.substituted({loop.variable: last})).merged().is_natural()
 
     def _known(self, index: Affine) -> Affine:
-        """An index with the numbers of the sizes that are fixed."""
-        total = replace(index, sizes=())
-        for c, size in index.sizes:
-            fixed = self.program.sizes[size].fixed
-            total = total + (size_value(size) * c if fixed is None else c * fixed)
-        return total
+        return with_extents(index, lambda size: self.program.sizes[size].fixed)
 
 
 def _moving(loop: ir.For, reduction: ir.For) -> bool | None:
@@ -258,14 +253,6 @@ def _mentions(body: Sequence[ir.Statement], variable: VariableId) -> bool:
 
     mapped(tuple(body), Affine, note)
     return any(variable in index.axes() for index in seen)
-
-
-def _around(
-    body: ir.Block, statement: ir.Statement
-) -> tuple[Sequence[ir.Statement], Sequence[ir.Statement]]:
-    """The statements of a block before one of them, and after it."""
-    at = next(n for n, s in enumerate(body) if s is statement)
-    return body[:at], body[at + 1 :]
 
 
 def _target(s: ir.Statement) -> Place | None:
