@@ -63,26 +63,25 @@ def _named(word: str) -> str:
 
 def _help(session: ReplSession, rest: str) -> Reply:
     from ilang.core.explain.page import table
-    from ilang.core.library.std import AXES, PLAIN
     from ilang.icli.codes import answer, is_code
-    from ilang.icli.signs import sign_page, word_page
+    from ilang.icli.signs import WORD, near, sign_page, word_page
 
     page = None
     if rest and rest not in session.names() and rest not in COMMANDS:
-        page = sign_page(rest) or (word_page(rest) if rest.isidentifier() else None)
+        page = sign_page(rest) or (word_page(rest) if WORD.fullmatch(rest) else None)
         page = answer(rest) if is_code(rest) else page
     if page is not None:
         return Reply((page[0],))
     known = any(name.startswith(rest) for name in COMMANDS) or nearest(rest, tuple(COMMANDS))
     if rest in session.names():
         return session.feed(rest)
-    if rest.isidentifier() and not known:  # a name of `std`, or nothing
+    if WORD.fullmatch(rest) and not known:  # letters of a program, or nothing
         reply = session.feed(rest)
-        unknown = [each for each in reply.parts if isinstance(each, Error) and each.code == "E0401"]
-        if not unknown:
+        if " " not in rest and not any(
+            isinstance(each, Error) and each.code == "E0401" for each in reply.parts
+        ):
             return reply
-        words = (*session.names(), *COMMANDS, *AXES, *PLAIN)
-        hint = did_you_mean(rest, words, "`:help` alone lists what can be typed", ":help {}")
+        hint = near(rest, ":help", (*session.names(), *COMMANDS))
         raise CommandError("E0817", f"there is no help on {rest}", help=hint)
 
     usages = {
@@ -451,7 +450,7 @@ COMMANDS: dict[str, Colon] = {
     "undo": Colon("", "take back what the last line named, defined or dropped", _undo),
     "save": Colon("FILE [ARRAYS]", "write the definitions to a file, or arrays: :save y.npy y", _save),
     "load": Colon("[FILE]", "read definitions from a file, or from the last one again", _load),
-    "help": Colon("[WORD]", "this page, or a command, a sign, a name or a code; so does ?WORD", _help),
+    "help": Colon("[WORD]", "this page, or a command, a sign, a code or one of `:help words`; so does ?WORD", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),
 }  # fmt: skip
 

@@ -36,7 +36,7 @@ INSTEAD = {
     "format": "`i fmt model.i`",
     "bench benchmark time profile": "`i tune` times schedules; `:time f x` in `i repl` times a program",
     "exec eval execute": "`i run '+ij~i' '[[1, 2], [3, 4]]'`",
-    "show print doc docs man examples list functions": "`i explain sum` explains a name, `i explain '+'` a sign",
+    "show print doc docs man examples list functions words": "`i explain` lists what it explains: signs, names, words",
     "ide editor": "`i lsp` is a language server",
     "install update upgrade": "`pip install` installs `i`, `i doctor` looks at what it needs",
 }

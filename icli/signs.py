@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from ilang.core.library import LIBRARIES
 from ilang.core.ops import ARGUMENTS, NAMED, OPS, PRIMITIVES, Op
 
 Page = tuple[str, dict[str, object]]
@@ -48,55 +50,6 @@ BETWEEN_PROGRAMS = {
     "|": "'+i~. | >i~.' '[1, 2]' '[3, 4]'",
 }
 """Signs that most often stand between programs, and what to try of each."""
-TOPICS = {
-    "I": "the inputs as they are, beside what is computed from them: `(I & +ij~i) >> ij/i~ij`",
-    "axis": "an axis is a direction of an array, as the rows of a matrix are; in `+ij~i` each letter is one; "
-    "its extent, how many elements it has, comes from the arrays: `--shape 64x32`",
-    "guard": "a condition in brackets after the axes of an input, `ij[j<=i]~ij`: elements for which it does not "
-    "hold are 0 between inputs, and left out of a sum, a maximum or a product; `i explain '['` has the sign",
-    "window": "neighbours that an index in parentheses reads: `(i+k:3)~ik` has the elements i, i+1 and i+2, and "
-    "`+(i+k:3)~i` adds them up",
-    "stride": "the steps of a window: `>(2i+k:2)~i` is the larger of elements 0 and 1, of 2 and 3, ...",
-    "dilation": "the distance of a window's elements: `+(i+2k:3)~i` adds up the elements i, i+2 and i+4",
-    "padding": "an offset in a window adds elements at both ends, which are 0: `+(i+k:3-1)~i` has as many results "
-    "as elements; a maximum leaves them out",
-    "reduction": "a letter that the result lacks is gone through, and what is read is added up, multiplied, or the "
-    "largest or smallest is taken: `+ij~i`, `*ij~i`, `>ij~i`, `<ij~i`",
-    "component": "a program with its inputs and results; `f >> g` hands the results of f on, `f & g` gives both the "
-    "same inputs, `f | g` stand side by side",
-    "broadcast": "an input that lacks a letter is repeated along it: `ij+j~ij` adds a vector to each row",
-    "flops": "operations on floating-point numbers, counted in the formulas; with few of them a byte, memory is "
-    "slower than arithmetic",
-    "bytes": "those that inputs and results have: each is read or written once at least",
-    "kernel": "a loop nest that stores its result; what is `not stored` is computed where it is used",
-    "scratch": "memory beside inputs and results: copies that kernels read faster (scratch), and what one kernel "
-    "leaves for another (intermediate storage); in C the caller gives both, as the workspace",
-    "tiles": "a tile is a block of the result that stays in registers while its terms are added up, so that each "
-    "number that is read serves a whole row or column of it; docs/schedules.md builds one step by step",
-    "vectors": "a processor computes with 4 to 16 numbers at once: `16 sums in vectors` are added up at the end",
-    "cores": "`cores share i`: iterations of that loop are divided among them; results do not depend on it",
-    "occupancy": "of a kernel for a GPU: the share of the threads of a multiprocessor (SM) that its blocks have at "
-    "a time, limited by the threads, registers or shared memory of a block; `i explain PROGRAM --target cuda` "
-    "prints all of them",
-    "grid": "the blocks of a kernel for a GPU; the roles x, y and z give it loops, and tx, ty and tz give loops to "
-    "the threads of a block: `ij~ji | i:32 | i j i' | i:y,j:x,i':tx`",
-    "warp": "32 threads of a GPU that run together; the role `l` gives a loop to them: `+ij~i || i j | i:x,j:l`",
-    "shared": "memory of a block of a GPU; digits in a schedule copy an input to it, and `0:s2` gives the copy two "
-    "buffers; docs/cuda.md has an example",
-    "coalesced": "neighbouring threads of a GPU read neighbouring elements, so that a warp reads whole sectors of "
-    "memory; copies to shared memory are made so",
-    "op": "a line `op f(x) = x + 1` of a file defines a tensor function: it works on values, takes any number of axes, "
-    'and may have parameters, `"w" * x`; docs/functions.md has the language',
-    "cd": "`cd step(x, t) { loss = ...; backprop(loss); for p in params(loss) { sgd(p; 0.1) } return loss }` defines a "
-    "routine: what one step of training does, and changes; `i train` runs it on batches of data",
-    "use": "a line `use nn, optim` of a file makes the definitions of libraries known: `i explain nn`, "
-    "`i explain optim`; `use std` has those that `ilang.lib` has in Python, such as `softmax` and `mean`",
-    "batch": "examples that are computed together: axis 0 of the inputs of an `op` or `cd`; all other axes are "
-    "features; `--batch 64` of `i train` says how many",
-    "schedule": "how loops run: their order, tiles, and what is copied; `ij~i | i:4 | i j i'` writes one; "
-    "`i explain PROGRAM --schedule` shows what was chosen, docs/schedules.md how to write it",
-}
-"""Words of the pages that ``i explain`` prints."""
 PHRASES = {
     "matrix product": "matmul",
     "matrix multiplication": "matmul",
@@ -107,12 +60,11 @@ PHRASES = {
     "running sum": "cumsum",
     "max pooling": "max_pool2d",
     "pooling": "max_pool2d",
-    "moving average": "window",
-    "batch size": "batch",
     "mean squared error": "squared_error",
-    "shared memory": "shared",
 }
-"""Names of several words."""
+"""Names of several words, of functions."""
+WORD = re.compile(r"[A-Za-z_]\w*(?:[ -][A-Za-z_]\w*)*")
+"""A word, or a name of several words: ``shared memory``."""
 LIKE = {"]": "[", "(": ":", ")": ":"}
 
 
@@ -125,47 +77,105 @@ def sign_page(sign: str) -> Page | None:
 def word_page(word: str) -> Page | None:
     """The page on a function of other systems, or on one of these systems; None where nothing is known."""
     from ilang.icli.equivalents import NAMES, SYSTEMS, cheat_sheet
+    from ilang.icli.glossary import entry_of
 
-    word = PHRASES.get(word.lower()) or "_".join(word.removesuffix(" product").split())
     key = word.lower()
+    if key == "words":
+        return index()
     if key in NAMES:
         text = cheat_sheet(NAMES[key]) + f"\n\n{ARRAYS}\n"
         return text, {"word": SYSTEMS[NAMES[key]], "text": text}
-    page = _word(word) or (_sign(NAMED[key]) if key in NAMED else None)
-    if page is not None:
-        return page
-    topics = {word, key, f"{key}s", key[:-1], key.removesuffix("ing"), key.replace("axes", "axis")}
-    if key in ("nn", "optim"):
-        return _library(key)
-    topic = next((each for each in TOPICS if each in topics), None)
-    if topic is None:
+    name = PHRASES.get(key) or "_".join(re.split("[ -]", word.removesuffix(" product")))
+    parts = [_word(name), _library(key) if key in LIBRARIES else ""]
+    if not any(parts) and key in NAMED:
+        return _sign(NAMED[key])
+    entry = entry_of(word)
+    parts += [entry.page()] if entry is not None else []
+    if not any(parts):
         return None
-    from textwrap import fill
-
-    shown = fill(TOPICS[topic], 76, initial_indent="  ", subsequent_indent="  ")
-    return f"{topic}\n\n{shown}\n", {"word": topic, "text": TOPICS[topic]}
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    return text, {"word": word, "text": text}
 
 
-def _library(name: str) -> Page:
-    """The heads of the definitions of a library."""
+def index() -> Page:
+    """The list of all that ``i explain`` explains."""
+    from textwrap import wrap
+
+    from ilang.icli.equivalents import NAMES
+    from ilang.icli.glossary import sections
+
+    words = {
+        "signs": sorted({*OPS, *OTHERS, *ARGUMENTS}),
+        "programs beside those of other systems": list(NAMES),
+        "libraries": list(LIBRARIES),
+        "functions of arrays": functions(),
+        **{
+            title: [each.names[0] for each in entries]
+            for title, entries in sections().items()
+            if entries
+        },
+    }
+    lines = [
+        "i explain PROGRAM   its formula, its loops and its work; of a FILE, too",
+        "i explain E0103     an error; `i explain codes` lists all",
+        "i explain WORD      one of these",
+    ]
+    for title, listed in words.items():
+        between = " " if title == "signs" else ", "
+        lines += [
+            "",
+            title,
+            *wrap(
+                between.join(listed),
+                78,
+                initial_indent="  ",
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+            ),
+        ]
+    lines += ["", "the language in lessons: `i learn`; commands: `i --help`"]
+    return "\n".join(lines) + "\n", {"words": words}
+
+
+def functions() -> list[str]:
+    """The functions of libraries and of other systems that have a page."""
+    from ilang.core.library.std import AXES, PLAIN
+    from ilang.core.notation.guidance import FUNCTIONS, MOVES
+
+    names = (*AXES, *PLAIN, *FUNCTIONS, *MOVES)
+    return sorted({name for name in names if name.isidentifier()})
+
+
+def near(word: str, asked: str = "i explain", others: Sequence[str] = ()) -> str:
+    """The help on a word that has no page: one of these or of ``others`` that is like it, or where all are listed."""
+    from ilang.core.suggestion import did_you_mean
+    from ilang.icli.glossary import sections
+
+    names = [name for entries in sections().values() for each in entries for name in each.names]
+    listed = f"`{asked} words` lists the words that it explains; a program has a `~`: `+ij~i`"
+    if len(word) <= 3:
+        return listed
+    return did_you_mean(
+        word, (*others, *LIBRARIES, *functions(), *names), listed, f"`{asked} {{}}`"
+    )
+
+
+def _library(name: str) -> str:
+    """The heads of the definitions of a library, and the names of its components."""
+    from textwrap import wrap
+
     from ilang.core.library import INNER
     from ilang.core.notation.files.libraries import definitions_in
 
-    heads = [
-        re.split(r"\)\s*[={]", part.text())[0] + ")"
-        for part in definitions_in(name)
-        if part.name.text() not in INNER
-    ]
-    text = "\n".join(
-        (
-            f"use {name}",
-            "",
-            *heads,
-            "",
-            f"`i explain {heads[0].split('(')[0].split()[-1]}` has one as it is written",
-        )
+    parts = [part for part in definitions_in(name) if part.name.text() not in INNER]
+    wired = [part.name.text() for part in parts if part.wired]
+    heads = [re.split(r"\)\s*[={]", part.text())[0] + ")" for part in parts if not part.wired]
+    first = wired[0] if wired else heads[0].split("(")[0].split()[-1]
+    known = "components, known without `use`, and as functions of `ilang.lib` in Python: "
+    listed = wrap(known + ", ".join(wired), 78) if wired else []
+    return "\n".join(
+        (*listed, *[""] * bool(wired), f"use {name}", *heads, "", f"try  i explain {first}")
     )
-    return f"{text}\n", {"word": name, "text": text}
 
 
 ARRAYS = (
@@ -212,23 +222,20 @@ def _places(op: Op) -> list[tuple[str, str, str]]:
     return places
 
 
-def _word(word: str) -> Page | None:
-    """The page on a function of other systems: its program, and lines of the cheat sheet."""
+def _word(word: str) -> str:
+    """The page on a function of other systems: its program, and lines of the cheat sheet; empty on another word."""
     from ilang.core.notation.guidance import named
     from ilang.icli.equivalents import cheat_sheet, rows_of
 
     says = named(word)
     same = cheat_sheet(0, word) if rows_of(word) else ""
     parts = (says, same, _of_networks(word), _of_std(word))
-    if not any(parts):
-        return None
-    text = "\n\n".join(part for part in parts if part) + "\n"
-    return text, {"word": word, "text": text}
+    return "\n\n".join(part for part in parts if part)
 
 
 def _of_networks(word: str) -> str:
     """The definition of a layer, a loss or an optimiser; empty on another word."""
-    from ilang.core.library import INNER, LIBRARIES, STD
+    from ilang.core.library import INNER, STD
     from ilang.core.notation.files.libraries import definitions_in
 
     for library in (each for each in LIBRARIES if each != STD):

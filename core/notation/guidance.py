@@ -146,6 +146,12 @@ MOVES = {
     "clip": f"it is written `{_KERNEL.format('x, a, b -> min(max(x, a), b)')}`",
     "pad": "`i(j:8-1)~ij` has 8 columns: one of zeros, those of the input, and zeros again",
     **dict.fromkeys(
+        ("histogram", "bincount"),
+        "`i==@(v:4)~iv >> f32 >> +iv~v` counts how often 0, 1, 2 and 3 are there, of integers",
+    ),
+    "linspace": "`@(i:11)~i >> f32 >> (I | 10.0) >> i/.~i` has 11 numbers from 0 to 1",
+    "meshgrid": "no grid is stored: an input is repeated along a letter that it lacks, `i+j~ij`",
+    **dict.fromkeys(
         ("distance", "cdist"),
         "this is the square of it: `id-jd~ijd >> (I & I) >> ijd*ijd~ijd >> +ijd~ij`",
     ),

@@ -22,7 +22,7 @@ from ilang.icli.command import (
 )
 from ilang.icli.programs import all_of, is_file, open_program
 from ilang.icli.screen import Screen
-from ilang.icli.signs import Page, sign_page, word_page
+from ilang.icli.signs import WORD, Page, near, sign_page, word_page
 from ilang.icli.staged import (
     WHY,
     WRITTEN,
@@ -42,7 +42,11 @@ EMITTED = (*STAGES, GRADIENTS.stage, *MACHINES)
 
 def run(request: Request, screen: Screen) -> int:
     """Print the page of each component that the operand holds."""
-    argument = request.operands[0]
+    if not request.operands and request.values.keys() - {"--json", "--color"}:
+        from ilang.icli.refusals import too_few
+
+        raise too_few("explain", "TEXT|FILE|CODE|SIGN|WORD|-")
+    argument = request.operands[0] if request.operands else "words"
     if request.has("--html"):
         return _write_page(argument, request, screen)
     program = _program(argument, request)
@@ -114,7 +118,7 @@ def _program(argument: str, request: Request) -> Tree | Module | Page:
     if request.plain:
         return open_program(argument)
     named = not (request.has("--shape") or request.has("--emit"))
-    is_word = argument.replace(" ", "_").isidentifier() and not is_file(argument)
+    is_word = bool(WORD.fullmatch(argument)) and not is_file(argument)
     is_other = argument == "-" or (is_file(argument) and argument != ".")
     page = None if is_other else sign_page(argument)
     page = word_page(argument) if page is None and is_word and named else page
@@ -122,11 +126,15 @@ def _program(argument: str, request: Request) -> Tree | Module | Page:
         return page
     try:
         return open_program(argument)
-    except Error:
+    except Error as error:
         page = word_page(argument) if is_word else None
-        if page is None:
-            raise
-        return page
+        if page is not None:
+            return page
+        if is_word and " " in argument:
+            message = f"there is no definition named `{argument}`"
+            raise CommandError("E0401", message, help=near(argument)) from None
+        is_pattern = error.help.startswith("name the output")
+        raise error.with_help(near(argument)) if is_word and not is_pattern else error from None
 
 
 def _show_first(page: Explanation, request: Request, screen: Screen) -> None:
@@ -180,7 +188,7 @@ COMMAND = Command(
     "explain",
     "Show what a program computes, with its loops and its work; or explain an error code.",
     run,
-    (CommandOperand("program", "TEXT|FILE|CODE|SIGN|WORD|-", "program or code"),),
+    (CommandOperand("program", "[TEXT|FILE|CODE|SIGN|WORD|-]", "program or code", required=False),),
     (
         Option.of_definition("Explain this definition; default: those that no other definition uses"),
         SHAPE,
@@ -198,10 +206,11 @@ COMMAND = Command(
         Option("--width", "N", "Columns of the page; default: those of the terminal, 80 in a pipe"),
         JSON,
     ),
-    "TEXT is a program, FILE a file of definitions, and `-` standard input.\n\n"
+    "TEXT is a program, FILE a file of definitions, and `-` standard input; without any, what can be explained.\n\n"
     "\b\nExamples:\n  i explain 'ik*kj~ijk >> +ijk~ij' --shape 64x32,32x16\n"
     "  i explain model.i --emit c\n"
     "  i explain '>'      a sign; after -- it is a program\n"
-    "  i explain sum      a word of NumPy; `i explain numpy` lists all\n"
+    "  i explain sum      a function of NumPy; `i explain numpy` lists all\n"
+    "  i explain warp     a word of programs, training, C or GPUs; `i explain` lists all\n"
     "  i explain E0103    an error; `i explain codes` lists all",
 )  # fmt: skip

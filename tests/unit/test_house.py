@@ -51,7 +51,7 @@ TEXT = {
 UNFINISHED = re.compile("|".join((r"\bTO" + "DO\\b", r"\bFIX" + "ME\\b", r"\bX{3}\b")))
 MACHINE = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/[\w.]")
 OUTSIDE_CHECKOUT = re.compile(r"\.\./(?:\.\./)*shared\b")
-# Where a word that gave way (docs/glossary.md) has another sense: what a stopped call jumps to.
+# Where a word that gave way (icli/glossary.md) has another sense: what a stopped call jumps to.
 MAY_SAY = {
     "landing": (
         "codegen/call/stopping.c",
@@ -474,7 +474,7 @@ def test_nothing_is_left_for_later() -> None:
 
 def words_that_gave_way() -> list[str]:
     """The words of the last table of the glossary, as they stood in identifiers and prose."""
-    page = (ROOT / "docs/glossary.md").read_text("utf-8").partition("| no longer | but |")[2]
+    page = (ROOT / "icli/glossary.md").read_text("utf-8").partition("| no longer | but |")[2]
     return re.findall(r"^\| (\w+) \|", page, re.MULTILINE)
 
 
@@ -486,7 +486,7 @@ def test_words_that_gave_way() -> None:
         none_of(
             lines_with(
                 pattern,
-                ("docs/glossary.md", "tests/unit/test_house.py", *MAY_SAY.get(word, ())),
+                ("icli/glossary.md", "tests/unit/test_house.py", *MAY_SAY.get(word, ())),
                 word.lower(),
             )
         )

@@ -230,11 +230,24 @@ def test_edit(session: ReplSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_help_on_words(session: ReplSession) -> None:
     """Commands, names, pieces of `std`, codes and signs have some; others have none, and are no missing names."""
-    for word in ("time", ":time", "sums", "x", "softmax", "E0103", ">", "sum", "numpy"):
+    for word in (
+        "time",
+        ":time",
+        "sums",
+        "x",
+        "softmax",
+        "E0103",
+        ">",
+        "sum",
+        "numpy",
+        "bank conflict",
+        "words",
+    ):
         assert said(session, f":help {word}")
     for word, advice in (
         ("nonsense", ":help"),
-        ("sofmax", "did you mean :help softmax?"),
+        ("sofmax", "did you mean `:help softmax`?"),
+        ("bank conflicst", "did you mean `:help bank conflict`?"),
         ("sumsz", "sums"),
     ):
         assert code(session, f":help {word}") == "E0817"

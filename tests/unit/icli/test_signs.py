@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -16,11 +17,13 @@ from ilang.core.library.std import AXES, PLAIN
 from ilang.core.notation.guidance import MOVES
 from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.pipeline import text_program
-from ilang.icli.equivalents import ROWS, cheat_sheet, page
+from ilang.icli.equivalents import NAMES, ROWS, cheat_sheet, page
+from ilang.icli.glossary import Entry, sections
 from ilang.icli.main import main
-from ilang.icli.signs import BETWEEN_PROGRAMS, OTHERS, TOPICS, sign_page, word_page
+from ilang.icli.signs import BETWEEN_PROGRAMS, OTHERS, sign_page, word_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "cheatsheet.md"
+ENTRIES = [each for entries in sections().values() for each in entries]
 RANDOM = np.random.default_rng(3)
 SHAPES = {
     "x": (5, 4), "y": (4, 3), "s": (4, 4), "a": (5,), "b": (4,), "v": (9,), "w": (3,), "q": (5, 2), "k": (4, 2),
@@ -114,13 +117,77 @@ def test_names_of_std(word: str) -> None:
     assert main(shlex.split(command)[1:]) == 0
 
 
-@pytest.mark.parametrize("word", [*TOPICS, "axes", "broadcasting", "core", "Tile"])
-def test_words_of_pages(word: str) -> None:
-    """Each is answered, though it is no function of other systems, nor a name of a library."""
-    told = word_page(word)
-    assert told is not None
-    for program in re.findall(r"`([^` ]*~[^`]*)`", told[0]):
+@pytest.mark.parametrize("entry", ENTRIES, ids=[each.names[0] for each in ENTRIES])
+def test_an_entry_of_the_glossary(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each of its names asks for it; its programs can be read, its command works, and its related words are there."""
+    for name in entry.names:
+        for asked in (name, name.upper() if len(name) > 1 else name):
+            told = word_page(asked)
+            assert told is not None
+            assert entry.page() in told[0] or asked.lower() in NAMES
+    for program in re.findall(r"`([^` ]*\w~[^`]*)`", entry.page()):
         text_program(program)
+    for word in entry.related:
+        assert sign_page(word) or word_page(word), word
+    if entry.tried:
+        assert main(shlex.split(entry.tried)[1:]) == 0
+        assert capsys.readouterr().out
+    assert all(len(line) <= 80 for line in entry.page().splitlines())
+
+
+@pytest.mark.parametrize(
+    "word", ["axes", "core", "Tile", "coalesce", "cores", "shared-memory", "registers"]
+)
+def test_a_word_is_known_in_other_forms(word: str) -> None:
+    assert word_page(word) is not None
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "block", "thread", "warp", "register", "shared memory", "SM", "occupancy", "bank conflict", "coalescing",
+        "tensor core", "barrier", "stream", "launch", "grid", "role", "gpu", "cuda", "kernel", "std", "params",
+        "backprop", "gradient", "epoch", "batch", "loss", "optimizer", "logits", "embedding", "head", "restrict",
+        "SIMD", "cache", "OpenMP", "workspace", "alignment", "histogram", "meshgrid", "linspace", "sort", "argsort",
+        "cumsum", "where", "gather", "scatter", "pad", "roll", "flip", "tril", "one_hot", "topk",
+    ],
+)  # fmt: skip
+def test_words_that_users_ask_for(word: str) -> None:
+    assert word_page(word) is not None
+
+
+def test_all_that_is_explained_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """``i explain`` alone lists words; each of them has a page."""
+    assert main(["explain"]) == 0
+    text = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert main(["explain", "words", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["words"]
+    assert {"Warp", "Shared memory", "softmax", "nn"} <= {
+        each for words in listed.values() for each in words
+    }
+    for words in listed.values():
+        for word in words:
+            assert word in text.replace("\n  ", " ")
+            assert sign_page(word) or word_page(word), word
+
+
+@pytest.mark.parametrize(
+    ("word", "help_line"),
+    [
+        ("occupanci", "did you mean `i explain Occupancy`?"),
+        ("bank conflicst", "did you mean `i explain bank conflict`?"),
+        ("foo", "`i explain words` lists"),
+        ("foo bar", "`i explain words` lists"),
+    ],
+)
+def test_words_without_a_page(
+    word: str, help_line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", word]) != 0
+    error = capsys.readouterr().err
+    assert error.startswith("error[E0401]")
+    assert help_line in error
 
 
 @pytest.mark.parametrize(
@@ -133,6 +200,7 @@ def test_words_of_pages(word: str) -> None:
         ("pooling", "max_pool2d"),
         ("adam", "use optim\ncd adam(p; lr"),
         ("shared memory", "`0:s2`"),
+        ("std", "mean_pool2d"),
         ("dropout", "use nn\nop dropout(x, step; rate"),
         ("nn", "op linear(x; out)"),
         ("optim", "cd adam(p; lr"),
@@ -158,6 +226,14 @@ def test_programs_for_functions_that_are_not_here() -> None:
     padded = re.search("`(.*)`", MOVES["pad"])
     assert padded is not None
     np.testing.assert_array_equal(ilang.i(padded[1])(x), np.pad(x, ((0, 0), (1, 2))))
+    for name, arrays, result in (
+        ("linspace", (), np.linspace(0, 1, 11, dtype=np.float32)),
+        ("histogram", (ARRAYS["ids"] % 4,), np.bincount(ARRAYS["ids"] % 4, minlength=4)),
+        ("meshgrid", (x[0], x[1]), np.add(*np.meshgrid(x[0], x[1], indexing="ij"))),
+    ):
+        written = re.search("`(.*?)`", MOVES[name])
+        assert written is not None
+        np.testing.assert_allclose(ilang.i(written[1])(*arrays), result, rtol=1e-6)
     for name, wanted in (("sort", np.sort(x)), ("flip", x[:, ::-1]), ("argsort", np.argsort(x)),
                          ("roll", np.roll(x, 1, 1)), ("sin", np.sin(x))):  # fmt: skip
         program = re.search("`(.*)`", MOVES[name])
