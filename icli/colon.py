@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, Error, counted
+from ilang.core.diagnostic import CommandError, Error
 from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.files import ARRAY_FILES
 from ilang.icli.lines import LAST, WHERE, split_words
 from ilang.icli.replies import Reply
+from ilang.icli.saving import counted_definitions, no_array, save, words_of
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
 from ilang.icli.staged import WHY, WRITTEN, ComponentAtShapes, ProgramAtShapes
 
@@ -280,7 +281,7 @@ def _plot(session: ReplSession, rest: str) -> Reply:
         message = f"`{name}` is a definition, and :plot draws an array"
         raise CommandError("E0820", message, help=f"y = {name} x, then :plot y")
     if not session.is_array(name):
-        raise _no_array(session, name)
+        raise no_array(session, name)
     (array,) = session.values([], [name])
     if not place:
         return Reply((plot_text(name, array, session.width() or WIDTH, session.colored),))
@@ -322,82 +323,11 @@ def _undo(session: ReplSession, _rest: str) -> Reply:
     return Reply((f"undone: {', '.join(changed)}",))
 
 
-def _save(session: ReplSession, rest: str) -> Reply:
-    """Definitions or arrays in a file."""
-    place, *names = rest.split() or [""]
-    if place.endswith(ARRAY_FILES):
-        return _save_arrays(session, place, names)
-    if names:
-        message = f"{place} takes all definitions, and {names[0]} is named"
-        hint = (
-            f":save {names[0]}.npy {names[0]}" if names[0] in session.arrays else f":save {place}"
-        )
-        raise CommandError("E0812", message, help=hint)
-    if place in session.arrays:
-        message = f"`{place}` is an array, and no file is named for it"
-        raise CommandError("E0819", message, help=f":save {place}.npy {place}")
-    return _save_definitions(session, place)
-
-
-def _save_arrays(session: ReplSession, place: str, names: list[str]) -> Reply:
-    from ilang.icli.results import ALONE, save
-
-    if not names:
-        stem = place.rpartition("/")[2].rpartition(".")[0]
-        name = stem if stem in session.arrays else next(reversed(session.arrays), "x")
-        raise CommandError("E0819", f"no array is named for {place}", help=f":save {place} {name}")
-    for name in names:
-        if name not in session.arrays:
-            raise _no_array(session, name)
-    if len(names) > 1 and place.endswith(ALONE):
-        other = f":save {place.rpartition('.')[0]}.npz {' '.join(names)}"
-        raise CommandError("E0812", f"{len(names)} arrays do not fit {place}", help=other)
-    save(place, [(name, session.arrays[name]) for name in names])
-    return Reply((f"{', '.join(names)} saved to {place}",))
-
-
-def _no_array(session: ReplSession, name: str) -> CommandError:
-    hint = did_you_mean(name, tuple(session.arrays), ":names lists all")
-    return CommandError("E0820", f"there is no array named `{name}`", help=hint)
-
-
-def _save_definitions(session: ReplSession, rest: str) -> Reply:
-    from ilang.codegen.system.outputs import FileKind, write_output
-    from ilang.core.notation.files.layout import format_module
-    from ilang.core.source import Source
-
-    if not rest:
-        raise CommandError("E0819", ":save needs a file", help=":save model.i")
-    if not session.texts:
-        raise CommandError("E0819", "there is no definition to save", help="make one: sums = +ij~i")
-    text = format_module(Source(rest, "\n".join(session.texts.values()) + "\n"))
-    kind = FileKind("a file of definitions that are all at hand", lambda path: _has(session, path))
-    write_output(rest, kind, lambda stream: stream.write(text.encode()))
-    return Reply((f"{_counted(session.texts)} saved to {rest}",))
-
-
-def _has(session: ReplSession, path: str) -> bool:
-    """Whether a file has definitions of names that a session has, and nothing else: no comment between them."""
-    from ilang.codegen.system.files import read_module
-    from ilang.core.notation.files.layout import format_module
-    from ilang.core.source import Source
-    from ilang.icli.calls import texts_of
-
-    try:
-        module = read_module(path)
-    except Error:
-        return False
-    texts = texts_of(module)
-    alone = Source(path, "\n".join(texts.values()) + "\n")
-    lines = [format_module(each).split() for each in (module.source, alone)]
-    return lines[0] == lines[1] and texts.keys() <= session.texts.keys()
-
-
 def _load(session: ReplSession, rest: str) -> Reply:
     from ilang.codegen.system.files import read_module
     from ilang.icli.calls import texts_of
 
-    rest = rest or session.file
+    rest = " ".join(words_of(rest)) or session.file
     if not rest:
         raise CommandError("E0819", ":load needs a file", help=":load model.i")
     if rest.endswith(ARRAY_FILES):
@@ -408,12 +338,7 @@ def _load(session: ReplSession, rest: str) -> Reply:
     texts = texts_of(module)
     session.define(texts)
     names = ", ".join(name for name in texts if name.isidentifier())
-    return Reply((f"{_counted(texts)}: {names}",))
-
-
-def _counted(texts: Iterable[str]) -> str:
-    """The number of definitions among these, of which some keys are lines that name libraries."""
-    return counted(sum(name.isidentifier() for name in texts), "definition")
+    return Reply((f"{counted_definitions(texts)}: {names}",))
 
 
 def _drop(session: ReplSession, rest: str) -> Reply:
@@ -448,7 +373,7 @@ COMMANDS: dict[str, Colon] = {
     "plot": Colon("[ARRAY [out.svg]]", "draw an array, or the last result: a line, or a heat map", _plot),
     "edit": Colon("NAME", "change a definition in $EDITOR", _edit),
     "undo": Colon("", "take back what the last line named, defined or dropped", _undo),
-    "save": Colon("FILE [ARRAYS]", "write the definitions to a file, or arrays: :save y.npy y", _save),
+    "save": Colon("FILE [NAMES]", "write definitions to a file, all or some, or arrays: :save y.npy y", save),
     "load": Colon("[FILE]", "read definitions from a file, or from the last one again", _load),
     "help": Colon("[WORD]", "this page, or a command, a sign, a code or one of `:help words`; so does ?WORD", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),

@@ -185,16 +185,42 @@ def test_arrays_are_saved(session: ReplSession, tmp_path: Path) -> None:
     [
         (":save y", ":save y.npy y"),
         (":save y.npy", ":save y.npy y"),
-        (":save out.txt y", ":save y.npy y"),
-        (":save m.i sums", ":save m.i"),
+        (":save out.txt y", ":save out.npy y"),
+        (":save out.txt sums", ":save out.i sums"),
+        (":save out.pt x y", ":save out.npz x y"),
+        (":save out", ":save out.i"),
+        (":save m.i y", ":save y.npy y"),
+        (":save m.i sumz", "did you mean sums?"),
+        (":save y.npy sums", ":save sums.i sums"),
+        (":save sums", ":save sums.i sums"),
+        (":save y y.npy", ":save y.npy y"),
+        (":save my model.i", ':save "my model.i"'),
+        (":save 'my", ":save 'my.i"),
+        (":save", ":save model.i"),
     ],
 )
-def test_an_array_is_not_saved_as_definitions(
-    session: ReplSession, line: str, help_line: str
-) -> None:
+def test_files_that_nothing_is_saved_to(session: ReplSession, line: str, help_line: str) -> None:
     (part,) = session.feed(line).parts
     assert isinstance(part, Error)
     assert part.help == help_line
+
+
+def test_definitions_are_saved_with_what_they_use(session: ReplSession, tmp_path: Path) -> None:
+    for line in ("use std", "norm(x[m,n]) = (I & sums) >> ij/i~ij", "other = >ij~i"):
+        session.feed(line)
+    place = f"{tmp_path}/my norm.i"
+    assert (
+        said(session, f':save "{place}" norm') == f"norm saved to {place}, and sums, which it uses"
+    )
+    other = ReplSession()
+    assert said(other, f':load "{place}"') == "2 definitions: sums, norm"
+    assert (tmp_path / "my norm.i").read_text("utf-8").startswith("use std\n")
+    assert code(session, f':save "{place}" sums') == "E0768"
+    assert said(session, f':save "{place}" norm').endswith(", in place of norm, sums")
+    assert said(session, f":save {tmp_path}/x.npy x").endswith("x.npy")
+    again = said(session, f":save {tmp_path}/x.npy y")
+    assert again.endswith("x.npy, in place of the arrays that it had")
+    assert np.load(tmp_path / "x.npy").tolist() == session.arrays["y"].tolist()
 
 
 def test_undo(session: ReplSession) -> None:
