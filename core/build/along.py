@@ -6,11 +6,11 @@ Out: ``d ++ "...|..., n->... => ...|..., 0->..."``: the axis stays, with extent 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.build.settings import Setting
-from ilang.core.build.values import Computed, Custom, NumberTensor, Tensor
+from ilang.core.build.values import Computed, Custom, NumberTensor, Tensor, operands
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.primitives import ALL_AXES, ALONG
@@ -35,6 +35,8 @@ AxisPlace = tuple[int, int, bool]
 
 The third part says that the place is right where the tensor has one batch axis.
 """
+Counts = tuple[int, int, int]
+"""The numbers of batch, input and output axes of a tensor."""
 
 
 def along(
@@ -91,22 +93,71 @@ def _of_number(build: Functions, value: Tensor, number: object, span: Span) -> A
     raise MeaningError("E0290", message, span, HELP)
 
 
-def _counts(build: Functions, value: Tensor) -> tuple[int, int, int] | None:
-    """The numbers of axes of a tensor, where heads write all axes of what it is computed from element by element."""
-    todo, most = [value], (0, 0, 0)
+def _counts(build: Functions, value: Tensor) -> Counts | None:
+    """The numbers of axes of a tensor; None where neither heads nor specifications say those of what it is made of."""
+    known: dict[Tensor, Counts | None] = {}
+    todo = [value]
     while todo:
-        each = todo.pop()
-        shape = next((note for tensor, _, note, _ in build.notes if tensor is each), None)
-        if isinstance(each, NumberTensor):
+        each = todo[-1]
+        note = next((note for tensor, _, note, _ in build.notes if tensor is each), None)
+        is_written = note is not None and all(row.variable is None for row in note.rows)
+        missing = [] if is_written else [one for one in operands(each) if one not in known]
+        if missing:
+            todo += missing
             continue
-        if shape is None and isinstance(each, Computed) and each.logic == "pointwise":
-            todo += each.operands
-            continue
-        if shape is None or any(row.variable is not None for row in shape.rows):
+        todo.pop()
+        if note is not None:
+            known[each] = _written(note) if is_written else None
+        else:
+            known[each] = _made(each, [known[one] for one in operands(each)])
+    return known[value]
+
+
+def _written(shape: ast.ShapeNote) -> Counts:
+    batch, inner, output = (len(row.leading) + len(row.trailing) for row in shape.rows)
+    return batch, inner, output
+
+
+def _made(value: Tensor, counts: Sequence[Counts | None]) -> Counts | None:
+    """The numbers of axes of a tensor that no head writes, by those of its operands."""
+    match value:
+        case NumberTensor():
+            return 0, 0, 1
+        case Custom():
+            return counts[0]
+        case Computed(logic="pointwise"):
+            known = [each for each in counts if each is not None]
+            return _most(known) if len(known) == len(counts) else None
+        case Computed(logic="compose"):
+            one, other = counts
+            if one is None or other is None:
+                return None
+            return max(one[0], other[0]), other[1], one[2]
+        case Computed(logic=Spec() as spec):
+            rows = [_row_count(spec, counts, kind) for kind in range(3)]
+            batch, inner, output = rows
+            return (
+                None if batch is None or inner is None or output is None else (batch, inner, output)
+            )
+        case _:
             return None
-        batch, inner, output = (len(row.leading) + len(row.trailing) for row in shape.rows)
-        most = (max(most[0], batch), max(most[1], inner), max(most[2], output))
-    return most
+
+
+def _most(counts: Sequence[Counts]) -> Counts:
+    batch, inner, output = (max(each[kind] for each in counts) for kind in range(3))
+    return batch, inner, output
+
+
+def _row_count(spec: Spec, counts: Sequence[Counts | None], kind: int) -> int | None:
+    """The number of axes of one row of the result of a specification."""
+    result = spec.result.rows[kind]
+    if result.variable is None:
+        return len(result.axes())
+    for shape, known in zip(spec.operands, counts, strict=True):
+        for number, row in enumerate(shape.rows):
+            if row.variable == result.variable and known is not None:
+                return known[number] - len(row.axes()) + len(result.axes())
+    return None
 
 
 def _of_name(build: Functions, value: Tensor, name: str, scope: int, span: Span) -> AxisPlace:
@@ -128,8 +179,7 @@ def _of_name(build: Functions, value: Tensor, name: str, scope: int, span: Span)
                 if str(axis.size) == name and (itself or place[1] < 0):
                     places.setdefault(place, axis.span)
         pointwise = isinstance(each, Computed) and each.logic == "pointwise"
-        below = each.operands if pointwise and isinstance(each, Computed) else ()
-        below = (each.value,) if isinstance(each, Custom) else below
+        below = operands(each) if pointwise or isinstance(each, Custom) or _is_along(each) else ()
         todo += [(one, itself and not pointwise) for one in below if one not in seen]
         seen.update(below)
     if len(places) == 1:
@@ -142,6 +192,26 @@ def _of_name(build: Functions, value: Tensor, name: str, scope: int, span: Span)
     listed = f"known here: {', '.join(known)}" if known else "write its shape in the head: `x[b|n]`"
     message = f"nothing calls an axis of this tensor {name or '(empty)'}"
     raise MeaningError("E0290", message, span, listed)
+
+
+def _is_along(value: Tensor) -> bool:
+    """Whether a tensor is a reduction each axis of which has the place of one of its operand."""
+    if not isinstance(value, Computed) or not isinstance(value.logic, Spec) or not value.acc:
+        return False
+    (operand, *others), result = value.logic.operands, value.logic.result
+    if others:
+        return False
+    pairs = zip(operand.rows, result.rows, strict=True)
+    return all(_keeps_places(one, other) for one, other in pairs)
+
+
+def _keeps_places(row: SpecRow, result: SpecRow) -> bool:
+    """Whether each axis of a row of a result stands where the same one, or a reduced one, stands in the operand."""
+    sides = ((row.leading, result.leading), (row.trailing, result.trailing))
+    if row.variable != result.variable or any(len(one) != len(other) for one, other in sides):
+        return False
+    pairs = (pair for one, other in sides for pair in zip(one, other, strict=True))
+    return all(isinstance(other, Fixed) or one == other for one, other in pairs)
 
 
 def _named(note: ast.ShapeNote) -> list[tuple[AxisPlace, ast.AxisNote]]:

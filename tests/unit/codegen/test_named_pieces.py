@@ -228,6 +228,10 @@ op outer(x[c|b, a]) = inner(x)
 op both(x, y) = max(x, y) + gelu(silu(x))
 op flat(x[b|n, m]) = x ++ "b|n, m => b|n"
 op late(x[b|n, m]) = mean(flat(x) + 1; -1)
+op turned(x[b|n, m]) = max(x ++ "b|n, m => n, b|m"; 1)
+op rows_of_rows(x[b|n, m]) = sum(x *+ "...|n, m; ...|k, m => ..., n|k" x; 1)
+op twice(x[b|n, m]) = sum(max(x; "m"); "n")
+op beside(x[b|n, m]) = mean(x + sum(x; "n"); "m")
 """
 EXPECTED: dict[str, Callable[[Any], Any]] = {
     "total": lambda x: x.sum(keepdims=True).reshape(1),
@@ -246,6 +250,10 @@ EXPECTED: dict[str, Callable[[Any], Any]] = {
     "count": lambda x: np.full_like(x, 15),
     "outer": lambda x: x.sum(axis=2, keepdims=True),
     "late": lambda x: (x.sum(axis=2) + 1).mean(axis=1, keepdims=True),
+    "turned": lambda x: x.transpose(1, 0, 2).max(axis=1, keepdims=True),
+    "rows_of_rows": lambda x: (x @ x.transpose(0, 2, 1)).sum(axis=1, keepdims=True),
+    "twice": lambda x: x.max(axis=2, keepdims=True).sum(axis=1, keepdims=True),
+    "beside": lambda x: (x + x.sum(axis=1, keepdims=True)).mean(axis=2, keepdims=True),
 }
 
 
