@@ -126,7 +126,7 @@ def _save_definitions(session: ReplSession, place: str, names: Sequence[str]) ->
             raise CommandError("E0819", f"no definition is named {name}", help=hint)
     if not session.texts:
         raise CommandError("E0819", "there is no definition to save", help="make one: sums = +ij~i")
-    texts = _needed(session.texts, names) if names else session.texts
+    texts = _needed(session.texts, names or [*session.texts])
     text = format_module(Source(place, "\n".join(texts.values()) + "\n"))
     before = _definitions_in(place)
     kind = FileKind(
@@ -145,14 +145,15 @@ def _save_definitions(session: ReplSession, place: str, names: Sequence[str]) ->
 
 
 def _needed(texts: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """The definitions of some names and those that they use, in order, with the lines that name libraries."""
+    """The definitions of some names and those that they use, behind the lines that name libraries."""
     needed, open_names = set(names), [*names]
     while open_names:
         words = set(re.findall(r"[A-Za-z_]\w*", texts[open_names.pop()]))
         new = words & texts.keys() - needed
         needed |= new
         open_names += new
-    return {name: text for name, text in texts.items() if name in needed or not name.isidentifier()}
+    libraries = {name: text for name, text in texts.items() if not name.isidentifier()}
+    return libraries | {name: text for name, text in texts.items() if name in needed}
 
 
 def _definitions_in(path: str) -> set[str] | None:
