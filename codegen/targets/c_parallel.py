@@ -15,10 +15,12 @@ from ilang.codegen.targets.cfamily import Spelling, deferred_name
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.marked_lines import Marker
 from ilang.core.ir.cpu import Outline, ThreadEstimate
+from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of
 
 Parameter = tuple[str, str]
 """A declaration, and the argument."""
+NOINLINE = "__attribute__((noinline)) "
 
 
 def outlined(body: Sequence[Statement]) -> Iterator[tuple[For, Outline]]:
@@ -90,9 +92,11 @@ class KernelFunctions:
     def function(
         self, outline: Outline, loops: Sequence[For], body: Iterable[str]
     ) -> Iterator[str]:
-        """A function that makes its private buffers, and then does what the lines of its body do."""
-        words = [declared for declared, _ in self.parameters(outline)]
-        words += [declared for declared, _ in self.extra(outline)]
+        """A function that does what the lines of its body do, to its private buffers among others.
+
+        The buffers are parameters of a second function: compilers take the word ``restrict`` from parameters alone.
+        """
+        parameters = self.parameters(outline)
         if loops:
             names = [self.spelling.variable(loop.variable) for loop in loops]
             names_text = (
@@ -100,23 +104,50 @@ class KernelFunctions:
             )
             results = f"{', '.join(outline.results)}: " if outline.results else ""
             yield f"/* {results}iterations first to last - 1 of {names_text} */"
-            words = ["int64_t first", "int64_t last", *words]
-        halves = "HALF_VECTORS " if outline.half_vectors else ""
+            parameters = [("int64_t first", "first"), ("int64_t last", "last"), *parameters]
+        if outline.calls and not loops:
+            given = "threads_with_scratch(scratch_bytes)" if outline.divided else "THREADS"
+            body = (f"const int team = {given};", *body)
+        extra = self.extra(outline)
         # GCC 12 miscompiles short loops of several kernels that it inlines into one function.
-        apart = "" if loops or len(self.program.kernels) == 1 else "__attribute__((noinline)) "
+        apart = "" if loops or len(self.program.kernels) == 1 else NOINLINE
         name = self.name_of(outline)
-        yield several_a_line(f"static {halves}{apart}void {name}(", words or ["void"], ")")
-        yield "{"
+        if outline.private:
+            left = [each for each in extra if each[1] != "scratch" or outline.divided]
+            inner = [*parameters, *left, *map(self._private, outline.private)]
+            yield from self._defined(outline, f"{name}_in_scratch", NOINLINE, inner, body)
+            arguments = [argument for _, argument in inner]
+            body = (*self._placed(outline), filled(f"{name}_in_scratch(", arguments, ");"))
+        yield from self._defined(outline, name, apart, [*parameters, *extra], body)
+
+    def _private(self, number: BufferId) -> Parameter:
+        """A private buffer as a parameter."""
+        name = identifier(self.program.buffers[number].name)
+        return f"{self.spelling.element_kind(number)} *restrict {name}", name
+
+    def _placed(self, outline: Outline) -> Iterator[str]:
+        """The places of private buffers in scratch storage."""
         for number in outline.private:
             buffer = self.program.buffers[number]
             kind, name = self.spelling.element_kind(number), identifier(buffer.name)
-            yield f"{kind} *restrict {name} = ({kind} *)(void *)scratch;"
+            yield f"{kind} *const {name} = ({kind} *)(void *)scratch;"
             if outline.divided or number != outline.private[-1]:
                 count = " * ".join(f"(size_t){self.spelling.size(size)}" for size in buffer.dims)
                 yield f"scratch += padded({count} * sizeof({kind}));"
-        if outline.calls and not loops:
-            given = "threads_with_scratch(scratch_bytes)" if outline.divided else "THREADS"
-            yield f"const int team = {given};"
+
+    def _defined(
+        self,
+        outline: Outline,
+        name: str,
+        apart: str,
+        parameters: Sequence[Parameter],
+        body: Iterable[str],
+    ) -> Iterator[str]:
+        """The definition of a function."""
+        halves = "HALF_VECTORS " if outline.half_vectors else ""
+        words = [declared for declared, _ in parameters] or ["void"]
+        yield several_a_line(f"static {halves}{apart}void {name}(", words, ")")
+        yield "{"
         yield from body
         yield "}"
         yield ""
