@@ -287,7 +287,8 @@ def _in_chunks(
         return each
     named = list(zip(reduction.loops, counts, strict=True))
     elements = [count for loop, count in named if loop.axis not in reduction.reduced]
-    least = prod(count or 1 for count in elements)
+    strips = _counts(reduction.program, reduction.instance, around)
+    least = prod(count or 1 for count in (*elements, *strips))
     work = max(threads.block_work, threads.block_terms * least)
     is_short = None not in counts and prod(count or 0 for count in counts) < work
     if is_short or machine.accumulators(-1) < 2 * least:
@@ -302,10 +303,18 @@ def _in_chunks(
 def _are_blocks(
     reduction: _Reduction, around: Sequence[Loop], each: RegisterTile | PartialSums | None
 ) -> bool:
-    """Whether loops around a reduction are over blocks of its accumulators, perhaps one alone: too few for threads."""
+    """Whether loops around a reduction are over blocks of its accumulators, perhaps one alone: too few for threads.
+
+    Strips of a row that registers hold are too few where there are more blocks of terms.
+    """
     inside = {loop.axis for loop in reduction.loops} - reduction.reduced
-    unknown = None in reduction.counts
-    return unknown and not isinstance(each, RegisterTile) and {x.axis for x in around} <= inside
+    if not {x.axis for x in around} <= inside:
+        return False
+    if not isinstance(each, RegisterTile):
+        return None in reduction.counts
+    strips = _counts(reduction.program, reduction.instance, around)
+    fewer = None not in strips and prod(n or 0 for n in strips) < (reduction.counts[0] or 0)
+    return fewer and len(each.elements) == 1 and bool(each.outer + each.blocks)
 
 
 # -- register tiles ----------------------------------------------------------------------------------------------------

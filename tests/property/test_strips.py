@@ -74,6 +74,30 @@ def test_windows_stay_in_registers() -> None:
         assert "registers" in i(text).loops(*shapes), text
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_of_more_terms_than_f32_adds_are_right(
+    seed: int, dtype: type[np.floating[Any]]
+) -> None:
+    """Results in registers meet 512 terms at a time, whatever is left of rows and terms, on any number of threads."""
+    rng = random.Random(seed)
+    shape = (rng.choice((1, 2, 5)), rng.randint(100, 2000), rng.choice((*EXTENTS, 300, 385, 777)))
+    values, weights = array(rng, shape, dtype), array(rng, shape[1:2], dtype)
+    for text, given in (("+aij~j", [values]), ("aij*i~aij >> +aij~j", [values, weights])):
+        wanted = i(text)(*given, target="numpy")
+        for threads in (1, 2):
+            found = i(text)(*given, threads=threads)
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{text} {shape}")
+
+
+def test_long_sums_of_columns_are_accurate() -> None:
+    """Sums of 512 terms in f32 are added in f64."""
+    values = np.random.default_rng(0).random((70_001, 40), np.float32)
+    exact = values.sum(0, dtype=np.float64)
+    assert np.abs(i("+ij~j")(values) / exact - 1).max() < 1e-6
+    assert "tile f32[40] registers" in i("+ij~j").loops(values.shape)
+
+
 @pytest.mark.parametrize(
     ("shape", "rows"), [((1439, 299, 15), 6), ((1439, 303, 15), 6), ((1439, 303, 33), 0)]
 )

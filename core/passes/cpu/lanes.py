@@ -17,14 +17,13 @@ partial sums are added in f64.
 
 If a vectorized loop reads a row that an earlier loop has brought into the cache, it prefetches the next row meanwhile.
 A slow loop also prefetches what the next loop writes. A row of an array that no cache holds is prefetched two pages
-further on: the hardware stops at the end of a page.
+further on (``prefetches.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import prod
 
 from ilang.core.calculus.affine import Affine, axis_index, row_step, size_value, variables_of
 from ilang.core.calculus.extent import ZERO, bounds, parts
@@ -40,6 +39,7 @@ from ilang.core.names import Names
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.cpu.extremes import Extreme, extreme_buffers, extremes
+from ilang.core.passes.cpu.prefetches import lines_ahead
 from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
@@ -172,25 +172,15 @@ class _Lanes:
         return Prefetch(memory.fetched_elements, lines)
 
     def _further(self, loop: ir.For) -> Prefetch | None:
-        """The elements two pages further on of arrays that no cache holds."""
-        memory = self.program.machine.memory
-        far = dict.fromkeys(
+        """The elements further on of arrays that no cache holds."""
+        rows = dict.fromkeys(
             p
             for s in loop.body
             for p in parts_of(s)
-            if isinstance(p, Load) and self._is_row(p, loop.variable) and self._is_long(p)
+            if isinstance(p, Load) and self._is_row(p, loop.variable)
         )
-        steps = {p: memory.line_bytes // BYTES[p.dtype] for p in far}
-        further = {
-            p: (*p.index[:-1], p.index[-1] + 2 * memory.page_bytes // BYTES[p.dtype]) for p in far
-        }
-        lines = tuple((steps[p], (replace(p, index=further[p]),)) for p in far)
-        return Prefetch(memory.fetched_elements, lines) if lines else None
-
-    def _is_long(self, load: Load) -> bool:
-        """Whether an array is known to be longer than caches."""
-        extents = [self.sizes[size].fixed or 0 for size in self.program.buffers[load.buffer].dims]
-        return prod(extents) * BYTES[load.dtype] >= self.program.machine.memory.streamed_bytes
+        lines = lines_ahead(self.program, rows)
+        return Prefetch(self.program.machine.memory.fetched_elements, lines) if lines else None
 
     @staticmethod
     def _wanted(loop: ir.For, rows: _Rows, position: int) -> list[Load]:

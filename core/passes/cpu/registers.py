@@ -17,6 +17,7 @@ from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import chain_of
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, scalars_within
+from ilang.core.passes.cpu.prefetches import terms_ahead
 from ilang.core.record import replace
 
 SUPPORTED = frozenset({"add", "sub", "mul", "div", "neg", "recip", "square", "max", "min"})
@@ -51,7 +52,9 @@ def _described(program: ir.Program, tile: Tile, number: int) -> Tile:
         return tile
     if tile.partial is not None and _has_sums(program, tile):
         tile = replace(tile, partial=replace(tile.partial, apart=True))
-    return replace(tile, number=number, body=ir.map_statements(tile.body, _left_a_loop))
+    body = ir.map_statements(tile.body, _left_a_loop)
+    ahead = tuple(terms_ahead(program, tile))
+    return replace(tile, number=number, body=body, fetched=ahead)
 
 
 def _left_a_loop(s: ir.Statement) -> ir.Statement:

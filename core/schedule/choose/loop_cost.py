@@ -85,7 +85,18 @@ class LoopPrice(TilePrice):
         results = prod(self.trips[n] for n in self.beside)
         is_last = bool(self.beside) and last < self.beside[0]
         room = results_in_registers(self.machine, self.terms, self.trips[self.lanes])
-        return is_last and self.terms <= MOST_TERMS and results <= room
+        return is_last and self._together() > 0 and results <= room
+
+    def _together(self) -> int:
+        """The terms that meet a result in registers, at most as many as are added in f32; 0 where these are more."""
+        terms = 0
+        for loop, trips in zip(reversed(self.nest.order), reversed(self.trips), strict=True):
+            if loop.axis in self.reduced:
+                more = max(terms, 1) * trips
+                if self.is_widened and MOST_TERMS < more:
+                    break
+                terms = more
+        return terms
 
     def _loads(self, reads: Sequence[Access], axis: int) -> tuple[float, bool]:
         """The cycles in which a vector along an axis is loaded, and whether its elements are side by side, or one."""
@@ -116,7 +127,10 @@ class LoopPrice(TilePrice):
             beside = prod(self.trips[n] for n in self.beside)
             chained, begun = self.count / beside * core.latency, self.count / self.terms / beside
             if is_plain:
-                return vectors * max(loads, held_step), chained, 0.0, begun * core.begun
+                # Sums of several blocks of terms are added in f64.
+                blocks = vectors / self._together() - vectors / self.terms
+                added = 2 * core.merged * blocks
+                return vectors * max(loads, held_step), chained, added, begun * core.begun
             # Compilers make vectors of it, shorter ones for what is left; they leave one row of sums in memory, and
             # several rows of extremes.
             vectors = runs * (width // self.vector + (width % self.vector).bit_count())

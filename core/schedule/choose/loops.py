@@ -116,10 +116,11 @@ class _Candidates:
         terms = [axis for axis in self.order if axis in reduced]
         if node.acc in ("+", ">", "<") and node.scalar.dtype in FLOATS and terms:
             counts = [self._fixed(axis) for axis in terms]
-            are_few = all(counts) and prod(count or 1 for count in counts) <= MOST_TERMS
+            are_few = prod(count or MOST_TERMS + 1 for count in counts) <= MOST_TERMS
+            in_registers = are_few or (all(counts) and node.acc == "+")
             for lanes in (axis for axis in self.order if axis in outputs and axis in self.along):
                 others = [axis for axis in self.order if axis in outputs and axis != lanes]
-                if are_few:
+                if in_registers:
                     yield from self._in_registers(others, terms, lanes)
                 yield from self._in_memory(others, terms, lanes)
         orders = [self.order, inside]  # of one price: known arrays are read in the order of memory
@@ -129,12 +130,16 @@ class _Candidates:
     def _in_registers(self, others: list[int], terms: list[int], lanes: int) -> Iterator[Loops]:
         """A row of results in registers, with rows beside it where there is room; a strip of one that is too long."""
         tiles, count = self.machine.tiles, self._fixed(lanes)
-        outer, inner = [*map(Loop, (*self.around, *others))], [*map(Loop, terms)]
+        parts, inner = self._blocks(terms)
+        outer = [*map(Loop, (*self.around, *others))]
         vector = self.machine.vector_lanes("f32")
         count_of_terms = prod(self._fixed(axis) or 1 for axis in terms)
         room = results_in_registers(self.machine, count_of_terms, count or 0)
         if count is None or room < count:
-            strips = {lanes: tiles.lanes}
+            # Compilers write out loops over few terms, and do it well for a few vectors.
+            is_long = self.node.acc == "+" and tiles.unrolled_terms < count_of_terms
+            few = -(-balanced(count, room) // vector) * vector if count else tiles.lanes
+            strips = {**parts, lanes: few if is_long else tiles.lanes}
             yield self._split(strips, (*outer, Loop(lanes), *inner, Loop(lanes, 1)))
             return
         most = room // (ceil(count / vector) * vector)
@@ -144,8 +149,25 @@ class _Candidates:
             rows = balanced(self._fixed(others[-1]), most_rows) if others and 1 < most else 1
             if 1 < rows:
                 loops = (*outer, *inner, Loop(others[-1], 1), Loop(lanes))
-                yield self._split({others[-1]: rows}, loops)
-        yield self._split({}, (*outer, *inner, Loop(lanes)))
+                yield self._split({**parts, others[-1]: rows}, loops)
+        yield self._split(parts, (*outer, *inner, Loop(lanes)))
+
+    def _blocks(self, terms: Sequence[int]) -> tuple[dict[int, int], list[Loop]]:
+        """The splits and loops over terms of which so many are added in f32 as may be, and their sums in f64."""
+        is_widened = self.node.acc == "+" and self.node.scalar.dtype == "f32"
+        left = MOST_TERMS if is_widened else None
+        parts, outer, inner = dict[int, int](), list[Loop](), list[Loop]()
+        for axis in reversed(terms):
+            count = self._fixed(axis) or 1
+            if left is None or count <= left:
+                inner.insert(0, Loop(axis))
+            else:
+                outer.insert(0, Loop(axis))
+                if 1 < left:
+                    parts[axis] = balanced(count, left)
+                    inner.insert(0, Loop(axis, 1))
+            left = None if left is None else left // count
+        return parts, outer + inner
 
     def _in_memory(self, others: list[int], terms: list[int], lanes: int) -> Iterator[Loops]:
         """A strip of results in the cache, of which each meets the sum of several terms."""
