@@ -6,30 +6,34 @@ The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, DataError, Error, ModuleError, ShapeError
+from ilang.core.diagnostic import CommandError, DataError, Error, ModuleError
 from ilang.core.notation.index.lookahead import CALLED
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
-from ilang.icli.array_functions import MismatchError
-from ilang.icli.arrays import arrays_of, not_an_array
+from ilang.icli.array_functions import KNOWN
+from ilang.icli.arrays import not_an_array
 from ilang.icli.calls import defined_name
 from ilang.icli.filled import call_of, range_of
-from ilang.icli.foreign import UnknownNameError, expression_of, spelled, value_names
-from ilang.icli.lines import BINDS, CALLS, WHERE, array_in_program, split_words
+from ilang.icli.foreign import UnknownNameError
+from ilang.icli.lines import (
+    BINDS,
+    CALLS,
+    DECIDED,
+    LONGEST,
+    UNREAD,
+    WHERE,
+    array_in_program,
+    split_words,
+)
 from ilang.icli.literal import respelled
-from ilang.icli.respelling import as_python, assignment, colon_command, tensor_function
+from ilang.icli.readings import read
+from ilang.icli.respelling import as_python, colon_command, tensor_function
 
 if TYPE_CHECKING:
     from ilang.icli.session import ReplSession
-
-FAMILIES = ("E01", "E02", "E04", "E072")
-"""Errors that a line may give only because it is in another spelling."""
-LONGEST = 1000
-"""Code points of a line that is looked at."""
 
 STATEMENTS = {
     "import using": "nothing is imported: names such as `softmax` and arrays such as `zeros(2,3)` are there",
@@ -60,7 +64,6 @@ NO_PROSE = "a line is a program, an array, or a command: `:help` lists what can 
 UPDATE = re.compile(r".*\.grad\b.*|.*\bbackprop\(.*|.*\bbackward\(.*")
 """Statements of routines."""
 ROUTINE = "a routine has it: `cd step(x, t) { loss = ...; backprop(loss); p =- 0.1 *. p.grad; return loss }`"
-ELSEWHERE = "is spelled as in another language; here"
 MOST_NAMES = 8
 """Arrays that a help line lists."""
 
@@ -68,17 +71,9 @@ MOST_NAMES = 8
 def advised(session: ReplSession, line: str, error: Error) -> Error:
     """The error to show for a line without comments that gave ``error``."""
     in_function = defined_name(line) is not None
-    if in_function or not error.code.startswith(FAMILIES) or LONGEST < len(line):
+    if in_function or not error.code.startswith(UNREAD) or LONGEST < len(line):
         return error
-    for rule in (
-        _moved,
-        _as_function,
-        _as_assignment,
-        _in_another_language,
-        _as_array,
-        _as_statement,
-        _of_names,
-    ):
+    for rule in (_moved, _as_function, _in_another_language, _as_array, _as_statement, _of_names):
         better = rule(session, line, error)
         if better is not None:
             return better
@@ -92,7 +87,8 @@ def _repl_help(line: str, error: Error) -> str | None:
         return DEFINED_HELP
     if error.code == "E0105" and PROSE.fullmatch(line.strip()):
         return NO_PROSE
-    is_unknown = error.code == "E0401" and error.help.startswith("define it in a line of the file")
+    in_file = ("define it in a line of the file", "an input is named in the parentheses")
+    is_unknown = error.code == "E0401" and error.help.startswith(in_file)
     if is_unknown and error.span is not None:
         return f"define it, `{error.span.text()} = +ij~i`; `:help` lists what can be typed"
     return None
@@ -118,7 +114,7 @@ def _moved(session: ReplSession, line: str, error: Error) -> Error | None:
     if not program and ("&" in value or "|" in value):
         return None
     try:
-        given = bool(program) and session.read(written)[1]
+        given = bool(program) and read(session, written)[1]
     except Error:
         return None
     if not given and (program or binding):
@@ -155,46 +151,38 @@ def _value(line: str) -> tuple[str, str]:
     return ("", line) if binds is None else (f"{binds[1]} = ", line[binds.start(2) :])
 
 
-def _shapes(session: ReplSession) -> dict[str, tuple[int, ...]]:
-    return {name: array.shape for name, array in session.arrays.items()}
-
-
 def _in_another_language(session: ReplSession, line: str, error: Error) -> Error | None:
-    """The error for a line of arrays as Python writes them; None for another line."""
-    binding, value = _value(line)
-    shapes = _shapes(session)
+    """The error for an expression of arrays of which one has no name, or for a range as slices write it."""
+    from ilang.icli.arithmetic import ProgramsAtHand
+
+    value = _value(line)[1]
     try:
-        lines = spelled(value, shapes)
+        ProgramsAtHand(session).steps(value)
     except UnknownNameError as unknown:
-        if error.code == "E0426":  # it knows the name, of a component
-            return None
-        return _unknown_array(session, line, unknown.args[0], len(line) - len(value))
-    except MismatchError as mismatch:
-        return ShapeError(mismatch.code, mismatch.message, help=mismatch.hint)
-    text = value.strip()
-    if lines is None:
-        ranged = None if error.code == "E0721" else range_of(as_python(text))
-        if ranged is None:
-            return None
-        return DataError("E0721", f"`{text}` is not an array", help=f"write {ranged}")
-    if "".join(text.split()) == "".join(lines[0].split()):
+        return _unknown_in_expression(session, line, value, unknown.args[0], error)
+    except Error:
         return None
-    array = None if binding else session.arrays.get(lines[0])
-    if array is None:
-        message = (
-            f"`{text}` {ELSEWHERE} a program is an index expression, and its arrays stand after it"
-        )
-        return CommandError("E0821", message, help=_shown(lines, binding))
-    from ilang.icli.values import head_text
-
-    message = f"`{text}` {ELSEWHERE} a name alone shows its array"
-    return CommandError("E0821", message, help=f"write `{lines[0]}`: {head_text(lines[0], array)}")
+    text = value.strip()
+    ranged = None if error.code == "E0721" else range_of(as_python(text))
+    if ranged is None:
+        return None
+    return DataError("E0721", f"`{text}` is not an array", help=f"write {ranged}")
 
 
-def _shown(lines: Sequence[str], binding: str) -> str:
-    """The help that shows the lines to write, of which the last one binds a name."""
-    written = [*lines[:-1], binding + lines[-1]]
-    return f"write {', then '.join(f'`{each}`' for each in written)}"
+def _unknown_in_expression(
+    session: ReplSession, line: str, value: str, name: str, error: Error
+) -> Error | None:
+    """The error for a name in an expression, of an array or before parentheses; None where ``error`` says it better."""
+    if error.code in (*DECIDED, "E0401"):
+        return None
+    start = len(line) - len(value)
+    called = re.compile(rf"(?<![\w.]){re.escape(name)}\s*\(").search(line, start)
+    if called is None:
+        return _unknown_array(session, line, name, start)
+    span = Span(Source(WHERE, line), called.start(), called.start() + len(name))
+    guess = nearest(name, sorted({*session.texts, *KNOWN}))
+    hint = f"did you mean `{guess}`?" if guess else f"define it: `{name} = +ij~i`"
+    return ModuleError("E0401", f"there is no definition named `{name}`", span, hint)
 
 
 def _of_names(session: ReplSession, line: str, error: Error) -> Error | None:
@@ -254,39 +242,6 @@ def _as_function(session: ReplSession, line: str, _error: Error) -> CommandError
     return CommandError("E0821", message, help=f"write `{text}`")
 
 
-def _as_assignment(session: ReplSession, line: str, _error: Error) -> Error | None:
-    assigned = assignment(line)
-    if assigned is None:
-        return None
-    name, _, value = assigned.partition(" = ")
-    try:
-        lines = spelled(value, _shapes(session))
-    except UnknownNameError as unknown:
-        return _unknown_array(session, line, unknown.args[0], 0)
-    except MismatchError as mismatch:
-        return ShapeError(mismatch.code, mismatch.message, help=mismatch.hint)
-    message = f"`{_brief(line)}` is an assignment of another language; here it is `name = value`"
-    return CommandError("E0821", message, help=_shown(lines or [value], f"{name} = "))
-
-
-def typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
-    """The lines of the REPL that do what Python's spelling means of arrays; None where it is none, or nothing does.
-
-    Names of arrays are those of the text that no call has, in the order in which they stand there.
-    """
-    tree = expression_of(text)
-    names = [] if tree is None else value_names(tree)
-    if not names or len(names) != len(operands) or "-" in operands:
-        return None
-    try:
-        arrays = dict(zip(names, arrays_of([None] * len(names), operands), strict=True))
-        lines = spelled(text, {name: array.shape for name, array in arrays.items()})
-    except (Error, UnknownNameError, MismatchError):
-        return None
-    given = [f"{name} = {operand}" for name, operand in zip(names, operands, strict=True)]
-    return None if lines is None else ", then ".join(f"`{line}`" for line in (*given, *lines))
-
-
 def _missing_operand(session: ReplSession, value: str) -> str | None:
     """The last name after a program that is no array, or None where no program is followed by such a name."""
     call = CALLS.fullmatch(value)
@@ -312,6 +267,7 @@ def _is_free(session: ReplSession, word: str) -> bool:
 
 
 def _unknown_array(session: ReplSession, line: str, name: str, start: int) -> CommandError:
+    """The error for a name in a line, after ``start``, that stands where an array belongs."""
     at = line.rfind(name, start)
     kind = "a definition, and an array belongs here" if name in session.texts else ""
     message = f"`{name}` is {kind}" if kind else f"there is no array named `{name}`"

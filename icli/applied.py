@@ -11,7 +11,15 @@ from collections.abc import Callable, Mapping
 
 from ilang.core.diagnostic import Error, gathered
 from ilang.core.ir.graph import UNNAMED
-from ilang.core.ir.syntax import Application, Definition, Module, NamedInput, Value, postorder
+from ilang.core.ir.syntax import (
+    Application,
+    Block,
+    Definition,
+    Module,
+    NamedInput,
+    Value,
+    postorder,
+)
 from ilang.core.notation.components.application import read_whole
 from ilang.core.notation.components.arity import wires_of_all
 from ilang.core.notation.components.misapplied import misapplied
@@ -35,7 +43,7 @@ def applied(
     """
     known = {definition.name: definition for definition in module.definitions}
     reader = Reader(source)
-    if not is_over_names(reader, known) or reader.peek() == "{":
+    if not is_over_names(reader, known):
         return None
     words: dict[str, str] = {}
     start = Span(source, 0, 0)
@@ -57,14 +65,15 @@ def applied(
     refused += misapplied(body, wires_of_all(known)) if body is not None else []
     if refused or body is None:
         raise gathered(refused)
-    return _defined(body, module, words)
+    return _defined(body, scope, module, words)
 
 
 def _defined(
-    body: Application, module: Module, words: Mapping[str, str]
+    body: Application | Block, scope: BodyNames, module: Module, words: Mapping[str, str]
 ) -> tuple[Subject, list[str]]:
-    """An application as a definition beside others, and its arrays, as they are named or written."""
-    read = dict.fromkeys(node.name for node in postorder(body) if isinstance(node, Value))
+    """A body over names as a definition beside others, and its arrays, as they are named or written."""
+    values = dict.fromkeys(node.name for node in postorder(body) if isinstance(node, Value))
+    read = [name for name in values if name not in scope.ready]  # the others are bound inside
     parameters = tuple(NamedInput(value, None, None, body.span) for value in read)
     name = UNNAMED
     while any(name == definition.name for definition in module.definitions):

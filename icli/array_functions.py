@@ -1,7 +1,6 @@
 """Functions of array libraries as programs: ``sort(x, 0)``, ``concatenate([x, y])``, ``x.reshape(3, 2)``, ``x[ids]``.
 
-A function gives a program and the shape of its result, None where nothing goes on from it, or says why arrays do not
-fit.
+A function gives a program, or says why arrays do not fit.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ import re
 from collections.abc import Callable, Sequence
 
 from ilang.core.notation.guidance import POINTWISE, PROGRAMS, REDUCTIONS, TYPES
+from ilang.core.ops import OPS, PRIMITIVES, REDUCING
 from ilang.core.record import record
 from ilang.icli.shapes import shape_text
 
 Shape = tuple[int, ...]
-Step = tuple[str, Shape | None]
-"""A program, and the shape of its result."""
 
 LETTERS = "ijklmnop"
 """Axes of a suggestion: the ranks that it is made for."""
@@ -37,6 +35,52 @@ JOINED = {"concatenate": 0, "concat": 0, "cat": 0, "vstack": 0, "vcat": 0, "hsta
 """Functions that put one array behind another, and the axis along which they do."""
 WRITTEN_OUT = ("outer", "trace", "diag", "diagonal", "bmm", "inner", "vdot", "tril", "triu")
 """Functions of whole arrays that the help of the language writes out for the same ranks."""
+UNARY = {
+    **{
+        name: op.symbol
+        for op in OPS.values()
+        if op.unary_left is op.unary_right is None and op.unary not in ("copy", "truth")
+        for name in (
+            op.unary,
+            PRIMITIVES[op.unary].notation.numpy,
+            PRIMITIVES[op.unary].notation.function,
+        )
+        if name
+    },
+    "relu": ">",
+}
+REDUCERS = {
+    **{op.numpy: op.symbol for op in REDUCING.values() if op.numpy},
+    "amax": ">",
+    "amin": "<",
+    "mean": "+",
+}
+BINARY = {
+    PRIMITIVES[op.binary].notation.numpy: op.symbol
+    for op in OPS.values()
+    if op.binary is not None and PRIMITIVES[op.binary].notation.numpy
+}
+PRODUCTS = ("dot", "matmul")
+ALIASES = {
+    "mul": "multiply", "div": "divide", "sub": "subtract", "pow": "power", "mm": "matmul", "sorted": "sort",
+    "reversed": "flip", "permute_dims": "permute",
+}  # fmt: skip
+"""Functions by shorter names, or those of Python."""
+SHOWN = (
+    "print",
+    "show",
+    "display",
+    "array",
+    "asarray",
+    "tensor",
+    *("cpu", "cuda", "numpy", "detach", "clone", "copy", "item", "tolist", "contiguous"),
+)
+COUNTS: dict[str, Callable[[Shape], int]] = {
+    "len": lambda shape: (*shape, 1)[0],
+    "size": math.prod,
+    "ndim": len,
+}
+"""Functions that give a number of an array: its first size, its elements, its axes."""
 FORM = re.compile(r"[(+*<>@-]*([a-z]+)(?:\[[^]]*\])?(?:[^\w~]+([a-z]+))?~")
 """The beginning of a program: the axes of its inputs."""
 
@@ -85,34 +129,34 @@ def place_of(array: Array, axis: int) -> int:
     return axis % rank
 
 
-def along(name: str, array: Array, axis: int | None) -> Step:
+def along(name: str, array: Array, axis: int | None) -> str:
     """An operation along one axis, by default the last one, or the place of an extreme along it."""
     axes, at = axes_of(array), place_of(array, -1 if axis is None else axis)
     if name in PLACES:
         kept = axes[:at] + axes[at + 1 :] or "."
-        return f"{PLACES[name]}{axes}~{kept}", array.shape[:at] + array.shape[at + 1 :]
+        return f"{PLACES[name]}{axes}~{kept}"
     marked = " ".join(f"[{c}]" if n == at else c for n, c in enumerate(axes))
-    return f'einx.{name}("{marked}")', array.shape
+    return f'einx.{name}("{marked}")'
 
 
-def looked_up(array: Array, places: Array, axis: int) -> Step:
+def looked_up(array: Array, places: Array, axis: int) -> str:
     """The elements at places along an axis; the places are integers."""
     axes, at, new = axes_of(array), place_of(array, axis), "uvw"[: len(places.shape)]
     if len(new) < len(places.shape):
         raise NoSpellingError
     out = axes[:at] + new + axes[at + 1 :] or "."
-    return f"{new or '.'}@{axes}~{out}", array.shape[:at] + places.shape + array.shape[at + 1 :]
+    return f"{new or '.'}@{axes}~{out}"
 
 
-def permuted(array: Array, order: Sequence[int]) -> Step:
+def permuted(array: Array, order: Sequence[int]) -> str:
     """The axes in another order."""
     axes, places = axes_of(array), [place_of(array, axis) for axis in order]
     if sorted(places) != [*range(len(axes))]:
         raise NoSpellingError
-    return f"{axes}~{''.join(axes[n] for n in places)}", tuple(array.shape[n] for n in places)
+    return f"{axes}~{''.join(axes[n] for n in places)}"
 
 
-def exchanged(array: Array, order: Sequence[int]) -> Step:
+def exchanged(array: Array, order: Sequence[int]) -> str:
     """The axes with two exchanged, or all of them in another order."""
     if len(order) != 2:
         return permuted(array, order)
@@ -122,7 +166,7 @@ def exchanged(array: Array, order: Sequence[int]) -> Step:
     return permuted(array, places)
 
 
-def reshaped(array: Array, sizes: Sequence[int]) -> Step:
+def reshaped(array: Array, sizes: Sequence[int]) -> str:
     """The elements in the same order, in another shape; one size may be -1, and without any it is a vector."""
     shape, count = [*sizes] or [-1], math.prod(array.shape)
     if shape.count(-1) == 1:
@@ -135,10 +179,10 @@ def reshaped(array: Array, sizes: Sequence[int]) -> Step:
     if 1 < len(shape):
         known = ", ".join(f"{c}={n}" for c, n in zip(new.split(), shape, strict=True))
         program += f' >> einx.id("({new}) -> {new}", {known})'
-    return program, tuple(shape)
+    return program
 
 
-SHAPED: dict[str, Callable[[Array, Sequence[int]], Step]] = {
+SHAPED: dict[str, Callable[[Array, Sequence[int]], str]] = {
     **dict.fromkeys(("reshape", "view", "flatten", "ravel"), reshaped),
     **dict.fromkeys(("transpose", "swapaxes"), exchanged),
     "permute": permuted,
@@ -146,29 +190,29 @@ SHAPED: dict[str, Callable[[Array, Sequence[int]], Step]] = {
 """Functions of an array and of numbers that are sizes or axes."""
 
 
-def combined(name: str, operands: Sequence[Array], axis: int | None) -> Step:
+def combined(name: str, operands: Sequence[Array], axis: int | None) -> str:
     """A function of some arrays: one of each element, one that joins them, or one that the help writes out."""
     if name in KERNELS:
-        return f'elementwise("f: {KERNELS[name]}")', max((each.shape for each in operands), key=len)
+        return f'elementwise("f: {KERNELS[name]}")'
     if name in JOINED and len(operands) == 2:
         return _joined(operands[0], operands[1], JOINED[name] if axis is None else axis)
     ranks = [len(each.shape) for each in operands]
     if len(operands) == 1 and name in POINTWISE:
-        return POINTWISE[name].replace("P", axes_of(operands[0])), operands[0].shape
+        return POINTWISE[name].replace("P", axes_of(operands[0]))
     if len(operands) == 1 and name in ALONG and operands[0].shape:
         axes = axes_of(operands[0])
         at = None if axis is None else place_of(operands[0], axis)
         kept = "" if at is None else axes[:at] + axes[at + 1 :]
-        return REDUCTIONS[name].replace("P", axes).replace("R", kept or "."), None
+        return REDUCTIONS[name].replace("P", axes).replace("R", kept or ".")
     if len(operands) == 1 and name in TYPES:
-        return TYPES[name], operands[0].shape
+        return TYPES[name]
     form = FORM.match(PROGRAMS[name]) if name in WRITTEN_OUT else None
     if form is None or [len(part) for part in form.groups() if part] != ranks:
         raise NoSpellingError
-    return PROGRAMS[name], None
+    return PROGRAMS[name]
 
 
-def _joined(one: Array, other: Array, axis: int) -> Step:
+def _joined(one: Array, other: Array, axis: int) -> str:
     """Two arrays, one behind the other along an axis."""
     at = place_of(one, axis)
     if one.shape[:at] + one.shape[at + 1 :] != other.shape[:at] + other.shape[at + 1 :]:
@@ -179,8 +223,7 @@ def _joined(one: Array, other: Array, axis: int) -> Step:
     first = [*axes_of(one)]
     second, both = [*first], [*first]
     second[at], both[at] = "z", f"({first[at]} + z)"
-    shape = (*one.shape[:at], one.shape[at] + other.shape[at], *one.shape[at + 1 :])
-    return f'einx.id("{" ".join(first)}, {" ".join(second)} -> {" ".join(both)}")', shape
+    return f'einx.id("{" ".join(first)}, {" ".join(second)} -> {" ".join(both)}")'
 
 
 def multiplied(one: Array, other: Array) -> str:
@@ -223,3 +266,12 @@ def without_product(one: Array, other: Array) -> MismatchError:
     return MismatchError(
         message, f"along the axes of {one.shape[at]} it is `{both} {one.text} {other.text}`"
     )
+
+
+KNOWN = frozenset[str]().union(
+    *(UNARY, REDUCERS, BINARY, PRODUCTS, ALIASES, SHOWN, COUNTS, SPREAD, PLACES, ALONG, KERNELS),
+    *(JOINED, WRITTEN_OUT, SHAPED, POINTWISE, TYPES),
+    ("var", "std", "load", "sqrt", "transpose", "astype", "to", "type"),
+    ("rearrange", "repeat", "einsum"),
+)
+"""The functions that have a meaning here."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.codegen.session.given_shapes import batch_remark, shape_of_extents
-from ilang.core.diagnostic import Note, counted
+from ilang.core.diagnostic import Error, Note, counted
 from ilang.core.ir.syntax import Module
 from ilang.core.record import record
 from ilang.core.source import Source
@@ -84,11 +84,7 @@ class Calls:
     def read(
         self, code: str, arrays: Mapping[str, Array], is_array: Callable[[str], bool]
     ) -> RunRequest | None:
-        """The call that a line is, or None: ``net x``, ``net(x; n = 2)``, or an expression over calls.
-
-        Raises:
-            Error: what is wrong with the expression.
-        """
+        """The call that a line is, or None: ``net x``, ``net(x; n = 2)``."""
         if not self.heads:
             return None
         (first, *words) = split_words(code) or [""]
@@ -101,9 +97,26 @@ class Calls:
             if all(map(is_array, words)):
                 config = configuration([re.sub(r"\s", "", settings)]) if settings.strip() else {}
                 return RunRequest(self.function(call.group(1)), tuple(words), config)
-        if not any(re.search(rf"(?<![\w.]){name}\s*\(", code, re.ASCII) for name in self.heads):
+        return None
+
+    def calls_any(self, code: str) -> bool:
+        """Whether a text calls one of these."""
+        return any(re.search(rf"(?<![\w.]){name}\s*\(", code, re.ASCII) for name in self.heads)
+
+    def expression(self, code: str, arrays: Mapping[str, Array], error: Error) -> RunRequest | None:
+        """An expression over calls, in signs of tensor functions, of the arrays that it names; None for another line.
+
+        Raises:
+            Error: What is wrong with it, where ``error``, which NumPy's meaning gave, is of its signs.
+        """
+        if not self.calls_any(code):
             return None
-        return self._expression(code, arrays)
+        try:
+            return self._expression(code, arrays)
+        except Error:
+            if error.code.startswith(("E01", "E04")):
+                raise
+            return None
 
     def _expression(self, code: str, arrays: Mapping[str, Array]) -> RunRequest:
         """An expression as a tensor function of the arrays that it names."""

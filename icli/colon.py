@@ -9,8 +9,10 @@ from ilang.core.diagnostic import CommandError, Error
 from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean, nearest
+from ilang.icli.calls import RunRequest
 from ilang.icli.files import ARRAY_FILES
 from ilang.icli.lines import LAST, WHERE, split_words
+from ilang.icli.readings import read, reading_of
 from ilang.icli.replies import Reply
 from ilang.icli.saving import counted_definitions, no_array, save, words_of
 from ilang.icli.shapes import parse_shape, shape_text, written_shapes
@@ -99,6 +101,7 @@ def _help(session: ReplSession, rest: str) -> Reply:
         ("sums = +ij~i", "define a component; also sums(x[m,n]) = +ij~i"),
         ("op net(x) = ...", "define a tensor function; cd step(x, y) { ... } defines a routine"),
         ("sums x    +ij~i x", "apply one; the result is _, or y with y = sums x"),
+        ("sums x + 1    x[0] * 2", "compute with arrays as NumPy does"),
         ("x    sums", "show an array; explain a component"),
         *usages.values(),
     ]
@@ -152,10 +155,10 @@ def _named_program(session: ReplSession, text: str) -> ProgramAtShapes:
     calls = session.calls
     if text in calls.heads:
         return calls.alone(text, session.arrays)
-    call = calls.read(text, session.arrays, session.is_array)
-    if call is not None:
-        return calls.seen(call, session.values(call.dtypes(), call.words))
-    subject, words = session.read(text)
+    reading = reading_of(session, text)
+    if isinstance(reading, RunRequest):
+        return calls.seen(reading, session.values(reading.dtypes(), reading.words))
+    subject, words = reading
     if words is None:
         from ilang.icli.staged import page_at_hand
 
@@ -225,14 +228,14 @@ def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Expla
     """A function that runs a program on its arrays, and its page. Raises: CommandError E0819 (there are none)."""
     from ilang.core.pipeline import explain
 
-    call = session.calls.read(text, session.arrays, session.is_array) if text else None
-    if call is not None:
-        given = session.values(call.dtypes(), call.words)
-        compiled, seen = session.calls.session(call, given), session.calls.seen(call, given)
-        page = call.function.explain(seen.shapes, call.config).program
-        return lambda: compiled(*given), page
     alone = not text or text in session.calls.heads
-    subject, words = (None, None) if alone else session.read(text)
+    reading = (None, None) if alone else reading_of(session, text)
+    if isinstance(reading, RunRequest):
+        given = session.values(reading.dtypes(), reading.words)
+        compiled, seen = session.calls.session(reading, given), session.calls.seen(reading, given)
+        page = reading.function.explain(seen.shapes, reading.config).program
+        return lambda: compiled(*given), page
+    subject, words = reading
     if subject is None or words is None:
         help_line = f":time {text or '+ij~i'} x"
         raise CommandError("E0819", ":time needs a program and its arrays", help=help_line)
@@ -251,7 +254,7 @@ def _tune(session: ReplSession, rest: str) -> Reply:
     from ilang.icli.commands.tune import ScheduleSearch
 
     alone = not rest or rest in session.calls.heads
-    subject, words = (None, None) if alone else session.read(rest)
+    subject, words = (None, None) if alone else read(session, rest)
     if subject is None or words is None:
         help_line = f":tune {rest or '+ij~i'} x"
         raise CommandError("E0819", ":tune needs a component and its arrays", help=help_line)

@@ -10,7 +10,8 @@
 
 An entry goes on while a bracket is open or it ends with an operator, and where the next line begins with a
 combinator, or is indented below a line such as ``def f(x):``. A bracket that was forgotten ends where a line begins
-something new. Blank lines and comments between entries are skipped, prompts that were copied are dropped.
+something new, or follows without a comma or an operator. Blank lines and comments between entries are skipped, prompts
+that were copied are dropped.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 STARTS = re.compile(r"\s*(?:\$ )?i repl(?: .*)?")
 """A command that was copied with the lines that follow it."""
 PROMPT = re.compile(r"\s*(?:i>|>|\.\.\.|…)(?: |$)")
+JOINS = (",", ";", ":", "=", *"+-*/<>^$!&|~@.", '"', "'")
+"""Signs between two parts of what is in brackets."""
 PATTERN = r"(?:[a-z0-9.]|\([^()]*\))+"
 BLOCK = re.compile(r"(?:cd|op|def|for|while|if|with|class)\b[^\n]*:\s*(?:\n|$)")
 """The first line of a block in Python's spelling, of which indented lines are a part."""
@@ -70,9 +73,17 @@ class Entries:
         at = open_bracket(without_comments(self.pending)) if self.pending else -1
         return self.pending[at] if 0 <= at else ""
 
+    def _is_joined(self, code: str) -> bool:
+        """Whether a line can go on inside the brackets that are open: something stands between it and what is there."""
+        before = without_comments(self.pending).rstrip()
+        ends = before.endswith(JOINS) or before.endswith(("(", "["))
+        return ends or code.lstrip().startswith((*JOINS, ")", "]"))
+
     def _begins_anew(self, line: str, bracket: str) -> bool:
         """Whether a line after an open bracket is an entry of its own: the bracket was forgotten."""
         code = without_comments(line)
+        if bracket != "{" and code.strip() and not self._is_joined(code):
+            return True
         if code.rstrip().endswith(",") or any(code.count(a) != code.count(b) for a, b in PAIRS):
             return False
         if code.startswith(":") or defined_name(code) or DEFINES.match(code):

@@ -1,7 +1,7 @@
-"""Lines of the REPL that are spelled as in Python, and what is written instead: ``x*2``, ``zeros(3)``, ``x @ y``.
+"""Expressions of arrays as Python writes them, as steps that are programs: ``x*2``, ``rows(x) + 1``, ``x @ y``.
 
-``spelled`` takes the text of a line and the shapes of the arrays that have names, and gives lines that work, each
-bound to a name but the last: ``(x + y) @ w`` is ``t1 = ij+ij~ij x y`` and ``ik*kj~ijk >> +ijk~ij t1 w``.
+``spelled`` takes a text, the shapes of the arrays that have names, and the programs at hand, and gives steps, of which
+each names its result: ``(x + y) @ w`` is ``t1 = ij+ij~ij x y`` and ``t2 = ik*kj~ijk >> +ijk~ij t1 w``.
 """
 
 from __future__ import annotations
@@ -9,16 +9,25 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from ilang.core.diagnostic import DataError
-from ilang.core.ops import OPS, PRIMITIVES, REDUCING
+from ilang.core.diagnostic import DataError, Error
+from ilang.core.record import record
 from ilang.icli.array_functions import (
+    ALIASES,
     ALONG,
+    BINARY,
+    COUNTS,
     JOINED,
+    KNOWN,
     LETTERS,
     PLACES,
+    PRODUCTS,
+    REDUCERS,
     SHAPED,
+    SHOWN,
     SPREAD,
+    UNARY,
     Array,
     MismatchError,
     NoSpellingError,
@@ -41,48 +50,6 @@ OPERATORS: dict[type, str] = {
     ast.And: "&&", ast.Or: "||", ast.BitAnd: "&&", ast.BitOr: "||", ast.MatMult: "@",
 }  # fmt: skip
 SIGNS: dict[type, str] = {ast.USub: "-", ast.Not: "!!", ast.Invert: "!!"}
-UNARY = {
-    **{
-        name: op.symbol
-        for op in OPS.values()
-        if op.unary_left is op.unary_right is None and op.unary not in ("copy", "truth")
-        for name in (
-            op.unary,
-            PRIMITIVES[op.unary].notation.numpy,
-            PRIMITIVES[op.unary].notation.function,
-        )
-        if name
-    },
-    "relu": ">",
-}
-REDUCTIONS = {
-    **{op.numpy: op.symbol for op in REDUCING.values() if op.numpy},
-    "amax": ">",
-    "amin": "<",
-    "mean": "+",
-}
-BINARY = {
-    PRIMITIVES[op.binary].notation.numpy: op.symbol
-    for op in OPS.values()
-    if op.binary is not None and PRIMITIVES[op.binary].notation.numpy
-}
-PRODUCTS = ("dot", "matmul")
-ALIASES = {
-    "mul": "multiply", "div": "divide", "sub": "subtract", "pow": "power", "mm": "matmul", "sorted": "sort",
-    "reversed": "flip", "permute_dims": "permute",
-}  # fmt: skip
-"""Functions by shorter names, or those of Python."""
-SHOWN = (
-    "print",
-    "show",
-    "display",
-    "array",
-    "asarray",
-    "tensor",
-    *("cpu", "cuda", "numpy", "detach", "clone", "copy", "item", "tolist", "contiguous"),
-)
-MEMBERS = ("shape", "dtype", "ndim", "size", "len", "type", "typeof")
-"""Members and functions of arrays that a line with its name shows."""
 MODULES = ("np", "numpy", "torch", "math", "jnp")
 """Names that are no arrays in an expression of Python."""
 CONSTANTS = {
@@ -100,43 +67,74 @@ class UnknownNameError(Exception):
     """A name that is no array: ``args[0]``."""
 
 
-def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
-    """The lines that do what a line in Python's spelling means, or None where it is none, or nothing does.
+@record
+class AppliedProgram:
+    """A program that is applied, and the name of its result."""
 
-    Raises: UnknownNameError for a name among arrays, or in a known function, that is bound to nothing; MismatchError.
+    name: str
+    program: str
+    operands: tuple[Array, ...]
+
+    def application(self) -> str:
+        """The step as a body over names takes it, without its name."""
+        component = self.program if self.program.isidentifier() else f"({self.program})"
+        return f"{component}({', '.join(each.text for each in self.operands)})"
+
+    def line(self) -> str:
+        """The step as the REPL takes it, without its name."""
+        return " ".join((self.program, *(each.text for each in self.operands))).removeprefix("I ")
+
+
+class Programs(Protocol):
+    """The programs that an expression may call beside the functions of array libraries."""
+
+    def is_component(self, name: str, count: int) -> bool:
+        """Whether a name is that of a component; a function of a library is one with so many inputs."""
+
+    def runs(self, name: str) -> bool:
+        """Whether this is a tensor function."""
+
+    def shape(self, program: str, operands: Sequence[Array]) -> Shape:
+        """The shape of what a program gives. Raises: Error."""
+
+    def run(self, name: str, operands: Sequence[Array], steps: Sequence[AppliedProgram]) -> Array:
+        """The result of a tensor function, after some steps. Raises: Error."""
+
+
+def spelled(
+    text: str, arrays: Mapping[str, Shape], programs: Programs
+) -> list[AppliedProgram] | None:
+    """The steps that an expression is, at least one, or None where a text is none, or nothing does what it means.
+
+    Raises:
+        UnknownNameError: A name among arrays, or in a known function, is bound to nothing.
+        MismatchError: Arrays do not fit.
+        Error: Those of the programs.
     """
     text = as_python(text)
     tree = expression_of(text)
     if tree is None:
         return None
     names = value_names(tree)
-    number = (
-        ast.unparse(tree).rpartition(".")[2] if isinstance(tree, ast.Name | ast.Attribute) else ""
-    )
-    if number in CONSTANTS and number not in arrays:
-        return [CONSTANTS[number]]
-    if isinstance(tree, ast.Name | ast.Constant | ast.List):
+    is_known = names == [text] and (text in arrays or text not in CONSTANTS)
+    if is_known or isinstance(tree, ast.Constant | ast.List):
         return None
-    if isinstance(tree, ast.Attribute) and tree.attr in MEMBERS:
-        tree = ast.Call(ast.Name("show"), [tree.value], [])
-    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in MEMBERS:
-        tree = ast.Call(ast.Name("show"), tree.args, [])
-    if not isinstance(tree, ast.Call | ast.ListComp) and names and not arrays.keys() & set(names):
+    if not isinstance(tree, ast.Call | ast.ListComp) and names and not {*arrays, "pi"} & set(names):
         return None  # letters of an index expression, more likely
-    reading = _NamedSteps(arrays)
+    reading = _NamedSteps(arrays, programs)
     try:
         last = reading.array(tree)
+    except Error:
+        raise  # a ValueError, too
     except (NoSpellingError, RecursionError, ValueError):
         return None
     except MismatchError as mismatch:
-        before = "".join(f"`{line}`, then " for line in reading.lines)
+        before = "".join(f"`{each.name} = {each.line()}`, then " for each in reading.steps)
         mismatch.hint = before + mismatch.hint
         raise
-    return (
-        [*reading.lines[:-1], reading.lines[-1].partition(" = ")[2]]
-        if reading.lines
-        else [last.text]
-    )
+    if not reading.steps or last.text != reading.steps[-1].name:
+        reading.step("I", last)
+    return reading.steps
 
 
 def expression_of(text: str) -> ast.expr | None:
@@ -157,21 +155,19 @@ def value_names(tree: ast.expr) -> list[str]:
 
 
 class _NamedSteps:
-    """The lines so far; each binds one step to a name."""
+    """The steps so far."""
 
-    def __init__(self, arrays: Mapping[str, Shape]) -> None:
+    def __init__(self, arrays: Mapping[str, Shape], programs: Programs) -> None:
         self.arrays = arrays
+        self.programs = programs
         self.named: dict[str, Array] = {}
-        self.lines: list[str] = []
-        self.ended = False
+        self.steps: list[AppliedProgram] = []
 
     def array(self, node: ast.expr) -> Array:
         """The array that a part of a line gives."""
         match node:
-            case ast.Name():
-                if node.id not in (*self.named, *self.arrays):
-                    raise UnknownNameError(node.id)
-                return self.named.get(node.id) or Array(node.id, self.arrays[node.id])
+            case ast.Name(name):
+                return self.value(name)
             case ast.Constant(value=int() | float()):
                 return Array(_number(node), ())
             case ast.List():
@@ -180,18 +176,36 @@ class _NamedSteps:
                 return self.binary(*_pair(node))
             case ast.UnaryOp() if type(node.op) in SIGNS:
                 return self.unary(SIGNS[type(node.op)], self.array(node.operand))
-            case ast.Subscript(slice=ast.Compare() as condition):
-                return self.chosen(condition, node.value)
+            case ast.Subscript():
+                return self.subscript(node)
             case ast.Attribute():
                 return self.member(node)
-            case ast.Subscript():
-                return self.indexed(self.array(node.value), node.slice)
             case ast.Call():
-                return self.quoted(node) or self.call(node)
+                return self.quoted(node) or self.at_hand(node) or self.call(node)
             case ast.ListComp(elt, [ast.comprehension(ast.Name(name), each, [], 0)]):
                 return self.for_each(elt, name, self.array(each))
             case _:
                 raise NoSpellingError
+
+    def value(self, name: str) -> Array:
+        """An array, or a number, by its name."""
+        if name in self.named:
+            return self.named[name]
+        if name in self.arrays:
+            return Array(name, self.arrays[name])
+        if name in CONSTANTS:
+            return Array(CONSTANTS[name], ())
+        raise UnknownNameError(name)
+
+    def subscript(self, node: ast.Subscript) -> Array:
+        """Elements of an array by their places, or by a condition, or a size of its shape."""
+        match node:
+            case ast.Subscript(ast.Attribute(value, "shape"), index):
+                return _number_at(self.array(value).shape, index)
+            case ast.Subscript(slice=ast.Compare() as condition):
+                return self.chosen(condition, node.value)
+            case _:
+                return self.indexed(self.array(node.value), node.slice)
 
     def member(self, node: ast.Attribute) -> Array:
         """A transpose, a constant, or a method that lacks its parentheses."""
@@ -227,31 +241,26 @@ class _NamedSteps:
             return None
         operands = [self.array(each) for each in arguments if not isinstance(each, ast.Constant)]
         sizes = "".join(f", {each.arg}={ast.unparse(each.value)}" for each in node.keywords)
-        return self.step(f'{operation}("{texts[0]}"{sizes})', None, *operands)
+        return self.step(f'{operation}("{texts[0]}"{sizes})', *operands)
 
     def chosen(self, condition: ast.expr, node: ast.expr) -> Array:
         """Elements of an array where a condition holds: there is no such array, and its size would be unknown."""
         whole, holds = self.array(node), self.array(condition)
-        self.step(
-            *combined("where", [holds, whole, Array("0", ())], None), holds, whole, Array("0", ())
-        )
-        last = self.lines.pop().partition(" = ")[2]
+        operands = [holds, whole, Array("0", ())]
+        self.step(combined("where", operands, None), *operands)
+        last = self.steps.pop().line()
         message = (
             f"how many elements {whole.text} has where a condition holds depends on its values"
         )
         raise MismatchError(message, f"the others are 0 in `{last}`", "E0821")
 
-    def step(self, program: str, shape: Shape | None, *operands: Array) -> Array:
-        """One line more; with the shape None it is the last one."""
-        if self.ended:
-            raise NoSpellingError
-        self.ended = shape is None
-        name = f"t{len(self.lines) + 1}"
+    def step(self, program: str, *operands: Array) -> Array:
+        """One step more."""
+        name = f"t{len(self.steps) + 1}"
         while name in self.arrays:
             name += "_"
-        words = " ".join((program, *(operand.text for operand in operands)))
-        self.lines.append(f"{name} = {words}")
-        return Array(name, shape or ())
+        self.steps.append(AppliedProgram(name, program, operands))
+        return Array(name, self.programs.shape(program, operands))
 
     def binary(self, sign: str, left: ast.expr, right: ast.expr) -> Array:
         """An operator between two arrays, or an array and a number."""
@@ -261,10 +270,10 @@ class _NamedSteps:
         numbers = [_is_number(left), _is_number(right)]
         if numbers == [False, True]:
             axes = axes_of(one)
-            return self.step(f"(I | {other.text}) >> {axes}{sign}.~{axes}", one.shape, one)
+            return self.step(f"(I | {other.text}) >> {axes}{sign}.~{axes}", one)
         if numbers == [True, False]:
             axes = axes_of(other)
-            return self.step(f"({one.text} | I) >> .{sign}{axes}~{axes}", other.shape, other)
+            return self.step(f"({one.text} | I) >> .{sign}{axes}~{axes}", other)
         return self.between(sign, one, other)
 
     def between(self, sign: str, one: Array, other: Array) -> Array:
@@ -275,11 +284,11 @@ class _NamedSteps:
             if array.shape != whole.shape[len(whole.shape) - len(array.shape) :]:
                 raise unaligned(sign, one, other)
         left, right = (axes[len(axes) - len(a.shape) :] if a.shape else "." for a in (one, other))
-        return self.step(f"{left}{sign}{right}~{axes}", whole.shape, one, other)
+        return self.step(f"{left}{sign}{right}~{axes}", one, other)
 
     def unary(self, sign: str, array: Array) -> Array:
         axes = axes_of(array)
-        return self.step(f"{sign}{axes}~{axes}", array.shape, array)
+        return self.step(f"{sign}{axes}~{axes}", array)
 
     def product(self, one: Array, other: Array) -> Array:
         """A matrix product, of vectors too."""
@@ -288,11 +297,11 @@ class _NamedSteps:
             raise NoSpellingError
         if one.shape[-1] != other.shape[0]:
             raise without_product(one, other)
-        return self.step(multiplied(one, other), one.shape[:-1] + other.shape[1:], one, other)
+        return self.step(multiplied(one, other), one, other)
 
     def transposed(self, array: Array) -> Array:
         axes = axes_of(array)
-        return self.step(f"{axes}~{axes[::-1]}", array.shape[::-1], array)
+        return self.step(f"{axes}~{axes[::-1]}", array)
 
     def reduced(self, name: str, array: Array, axis: int | None) -> Array:
         """All elements, or those along one axis, in one: their sum, their mean, how far they are apart."""
@@ -304,16 +313,16 @@ class _NamedSteps:
         kept = "".join(axes[n] for n in left) or "."
         if name in ("var", "std"):
             mean = self.reduced("mean", array, axis)
-            apart = self.step(f"{axes}-{kept}~{axes}", array.shape, array, mean)
-            square = self.step(f"{axes}*{axes}~{axes}", array.shape, apart, apart)
+            apart = self.step(f"{axes}-{kept}~{axes}", array, mean)
+            square = self.step(f"{axes}*{axes}~{axes}", apart, apart)
             variance = self.reduced("mean", square, axis)
             root = f"(I | 0.5) >> {kept}^.~{kept}"
-            return self.step(root, variance.shape, variance) if name == "std" else variance
-        program = f"{REDUCTIONS[name]}{axes}~{kept}"
+            return self.step(root, variance) if name == "std" else variance
+        program = f"{REDUCERS[name]}{axes}~{kept}"
         if name == "mean":
             count = math.prod(array.shape[n] for n in dropped)
             program = f"({program} | {count}) >> {kept}/.~{kept}"
-        return self.step(program, tuple(array.shape[n] for n in left), array)
+        return self.step(program, array)
 
     def indexed(self, array: Array, index: ast.expr) -> Array:
         """Numbers and ranges in the place of axes: one expression for each."""
@@ -337,7 +346,7 @@ class _NamedSteps:
             parts = [*parts[:dots], *([ast.Slice()] * (rank - len(parts) + 1)), *parts[dots + 1 :]]
         if isinstance(parts[-1], ast.Name) and all(map(_is_whole, parts[:-1])):
             places = self.array(parts[-1])
-            return self.step(*looked_up(array, places, len(parts) - 1), places, array)
+            return self.step(looked_up(array, places, len(parts) - 1), places, array)
         if rank < len(parts):
             number = f"{rank} ax{'is' if rank == 1 else 'es'}"
             message = f"{array.named()} has {number}, and {len(parts)} indices are given"
@@ -369,7 +378,22 @@ class _NamedSteps:
             del shape[axis]
         if not expressions:
             return array
-        return self.step(" >> ".join(expressions), tuple(shape), array)
+        return self.step(" >> ".join(expressions), array)
+
+    def at_hand(self, node: ast.Call) -> Array | None:
+        """A call of a component or of a tensor function; None for another one."""
+        if not isinstance(node.func, ast.Name) or node.keywords:
+            return None
+        name = node.func.id
+        is_run = self.programs.runs(name)
+        if not is_run and not self.programs.is_component(name, len(node.args)):
+            if name not in (*KNOWN, *MAKERS):
+                raise UnknownNameError(name)
+            return None
+        operands = [self.array(each) for each in node.args]
+        if is_run:
+            return self.programs.run(name, operands, self.steps)
+        return self.step(name, *operands)
 
     def call(self, node: ast.Call) -> Array:
         """A function of NumPy, by its own name, as a method, or after a module."""
@@ -384,17 +408,16 @@ class _NamedSteps:
             return self.binary(BINARY[name], *arguments)
         if name in PRODUCTS and len(arguments) == 2:
             return self.product(*map(self.array, arguments))
-        if name in (*REDUCTIONS, "var", "std") and arguments:
+        if name in (*REDUCERS, "var", "std") and arguments:
             return self.reduced(name, self.array(arguments[0]), axis)
         if name in SPREAD or name in PLACES:
             whole = self.array(_first(arguments))
-            return self.step(*along(name, whole, axis), whole)
-        if name in ("len", "size") and len(arguments) == 1:
-            shape = self.array(arguments[0]).shape or (1,)
-            return Array(str(math.prod(shape) if name == "size" else shape[0]), ())
+            return self.step(along(name, whole, axis), whole)
+        if name in COUNTS and len(arguments) == 1:
+            return Array(str(COUNTS[name](self.array(arguments[0]).shape)), ())
         if name in SHAPED and (len(arguments) > 1 or name in ("flatten", "ravel")):
             whole = self.array(_first(arguments))
-            return self.step(*SHAPED[name](whole, _numbers(arguments[1:])), whole)
+            return self.step(SHAPED[name](whole, _numbers(arguments[1:])), whole)
         first = arguments[0] if arguments else None
         if name in ("astype", "to", "type") and len(arguments) == 2:
             name, arguments = ast.unparse(arguments[1]).rpartition(".")[2].strip("'"), arguments[:1]
@@ -403,7 +426,7 @@ class _NamedSteps:
             parts = first.elts
         if len(parts) > 1 or name not in (*UNARY, *SHOWN, "sqrt", "transpose"):
             operands = [self.array(each) for each in parts]
-            return self.step(*combined(name, operands, axis), *operands)
+            return self.step(combined(name, operands, axis), *operands)
         return self.applied(name, _first(arguments))
 
     def axis(self, name: str, node: ast.Call, arguments: list[ast.expr]) -> int | None:
@@ -416,7 +439,7 @@ class _NamedSteps:
         if {each.arg for each in node.keywords} - {*AXES, "keepdims", "keepdim", "dtype"}:
             raise NoSpellingError
         named = [each for each in node.keywords if each.arg in AXES]
-        takes = (*REDUCTIONS, "var", "std", *SPREAD, *PLACES, *ALONG)
+        takes = (*REDUCERS, "var", "std", *SPREAD, *PLACES, *ALONG)
         given = [named[0].value] if named else arguments[1:2] if name in takes else []
         if not named and given:
             del arguments[1:2]
@@ -509,6 +532,14 @@ def _numbers(nodes: Sequence[ast.expr]) -> list[int]:
     if None in sizes:
         raise NoSpellingError
     return [size for size in sizes if size is not None]
+
+
+def _number_at(shape: Shape, index: ast.expr) -> Array:
+    """One size of a shape. Raises: NoSpellingError (there is none)."""
+    at = _integer(index)
+    if at is None or not -len(shape) <= at < len(shape):
+        raise NoSpellingError
+    return Array(str(shape[at]), ())
 
 
 def _integer(node: ast.expr) -> int | None:

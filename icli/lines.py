@@ -10,6 +10,12 @@ from ilang.core.notation.reader import COMBINATORS, KNOWN, UNFINISHED
 from ilang.core.source import Source, Span
 
 WHERE = "<repl>"
+UNREAD = ("E01", "E02", "E04", "E072")
+"""Errors that a line may give only because it is in another spelling."""
+DECIDED = ("E0426",)
+"""Errors of lines whose names are known, so that another spelling says nothing else."""
+LONGEST = 1000
+"""Code points of a line that is looked at for another spelling."""
 LAST = "_"
 """The name of the last result."""
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"

@@ -23,6 +23,7 @@ from ilang.icli.candidates import completions
 from ilang.icli.entries import Entries
 from ilang.icli.filled import RANGE, is_filled
 from ilang.icli.lines import BINDS, DEFINES, NAME, closing
+from ilang.icli.readings import read
 from ilang.icli.session import ReplSession
 
 if TYPE_CHECKING:
@@ -110,13 +111,14 @@ def _meaning(session: ReplSession, line: str) -> list[str]:
     body = line if binds is None else binds.group(2).strip()
     if not body:
         return []
-    if session.calls.read(body, session.arrays, session.is_array) is not None:
+    calls = session.calls
+    if calls.read(body, session.arrays, session.is_array) or calls.calls_any(body):
         return []
     if session.is_array(body):
         return _array(session, body)
     if body in session.calls.heads:
         return [checked_line(session.calls.function(body), {}, {})]
-    subject, words = session.read(body)
+    subject, words = read(session, body)
     if words is None and (reply := library_line(session, body, subject)) is not None:
         return [str(part) for part in reply.parts]
     return _described(session, subject.graph, words)

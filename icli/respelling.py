@@ -44,6 +44,8 @@ def colon_command(line: str) -> str | None:
 
 def assignment(line: str) -> str | None:
     """The line ``name = value`` that an assignment elsewhere is; None for another line."""
+    if "~" in line:
+        return None
     return _expanded(ASSIGNMENTS, line.strip().rstrip(";"))
 
 

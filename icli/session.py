@@ -20,19 +20,29 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, Error, ModuleError, NotationError, Note, counted
+from ilang.core.diagnostic import CommandError, Error, ModuleError, Note, counted
 from ilang.core.ir.syntax import DISCARD, Module, Name, names_in
 from ilang.core.notation.lines import without_comments
-from ilang.core.notation.reader import COMBINATORS, RESERVED
+from ilang.core.notation.reader import RESERVED
 from ilang.core.record import replace
 from ilang.core.source import Source
-from ilang.icli import staged
+from ilang.icli import respelling, staged
 from ilang.icli.calls import Calls, RunRequest, defined_name
 from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
-from ilang.icli.lines import BINDS, DEFINES, LAST, WHERE, array_in_program, refuse_open, split_words
+from ilang.icli.lines import (
+    BINDS,
+    DEFINES,
+    LAST,
+    NAME,
+    WHERE,
+    array_in_program,
+    refuse_open,
+    split_words,
+)
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed, named_results
+from ilang.icli.readings import literals, reading_of
 from ilang.icli.replies import Reply
 
 if TYPE_CHECKING:
@@ -55,6 +65,10 @@ SAID = {
 }
 """The commands that words of other shells mean, where they name nothing."""
 
+HEAD = re.compile(
+    rf"\s*(?:(?P<array>{NAME})\.(?:shape|dtype)|(?:type|typeof)\((?P<other>{NAME})\))\s*"
+)
+"""A question for the shape or the element type of an array."""
 MOST_UNDONE = 100
 """Lines that can be undone."""
 
@@ -74,11 +88,16 @@ class ReplSession:
         self.shapes: staged.Shapes | None = None
         self.last: staged.ProgramAtShapes | None = None
         self.file = ""
+        self.held: dict[str, Array] = {}
+        """Results of tensor functions inside the expression of the line."""
+        self.remarks: tuple[str | Note, ...] = ()
+        """Remarks on these runs."""
         self.waiting: dict[str, WaitingDefinition] = {}
         self._before: list[tuple[dict[str, Array], dict[str, str]]] = []
 
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""
+        self.held, self.remarks = {}, ()
         try:
             line = text.strip()
             if not line or line.startswith("#"):
@@ -141,6 +160,9 @@ class ReplSession:
     def _line(self, line: str) -> Reply:
         refuse_open(line)
         code = without_comments(line).rstrip()
+        assigned = respelling.assignment(code)
+        if assigned is not None:
+            line = code = assigned
         try:
             return self._answer(line, code)
         except Error as error:
@@ -166,21 +188,27 @@ class ReplSession:
         if defines is not None:
             return self.define({defines.group(1): line})
         words = split_words(code)
-        if all(self.is_array(word) for word in words):
-            return Reply(self._shown([*zip(words, self.values([], words), strict=True)]))
+        arrays = literals(self, code, words)
+        if arrays is not None:
+            return Reply(self._shown([*zip(words, arrays, strict=True)]))
+        asked = HEAD.fullmatch(code)
+        if asked is not None and (name := asked["array"] or asked["other"]) in self.arrays:
+            from ilang.icli.values import head_text
+
+            return Reply((head_text(name, self.arrays[name]),))
         if code.strip() in self.calls.heads:
             self.last = self.calls.alone(code.strip(), self.arrays)
             return Reply((self.last.page(),))
-        call = self.calls.read(code, self.arrays, self.is_array)
-        if call is not None:
-            results, remarks = self.called(call)
+        reading = reading_of(self, code)
+        if isinstance(reading, RunRequest):
+            results, remarks = self.called(reading)
         else:
-            subject, arguments = self.read(code)
+            subject, arguments = reading
             if arguments is None:
                 return staged.library_line(self, code.strip(), subject) or staged.explained(
                     self, subject.graph
                 )
-            results, remarks = self.apply(subject, arguments), ()
+            results, remarks = self.apply(subject, arguments), self.remarks
         if results:
             self.arrays[LAST] = results[0][1]
         return Reply((*remarks, *self._shown(results)))
@@ -188,20 +216,26 @@ class ReplSession:
     def _bind(self, names: Sequence[str], value: str, line: str) -> Reply:
         """``name = value``: an array where the value is one or an application, else a definition."""
         (first, *others) = names
-        if self.is_array(value) and not others:
-            return self._keep(names, [(value, each) for each in self.values([], [value])])
-        call = self.calls.read(value, self.arrays, self.is_array)
-        if call is not None:
-            return self._keep(names, *self.called(call))
+        arrays = None if others else literals(self, value, [value])
+        if arrays is not None:
+            return self._keep(names, [(value, each) for each in arrays])
         try:
-            subject, arguments = self.read(value)
-        except Error:
+            reading = reading_of(self, value)
+        except Error as error:
             if others:
                 raise
-            return self.define({first: line})  # the same trouble, told with the whole line
+            try:
+                return self.define({first: line})
+            except Error as other:
+                if other.code == error.code:
+                    raise  # the same trouble, told with the whole line
+                raise error from None
+        if isinstance(reading, RunRequest):
+            return self._keep(names, *self.called(reading))
+        subject, arguments = reading
         if arguments is None and not others:
             return self.define({first: line})
-        return self._keep(names, self.apply(subject, arguments or []))
+        return self._keep(names, self.apply(subject, arguments or []), self.remarks)
 
     def _keep(
         self, names: Sequence[str], results: Results, remarks: tuple[str | Note, ...] = ()
@@ -268,27 +302,6 @@ class ReplSession:
         self._have(texts)
         return True
 
-    def read(self, line: str) -> tuple[Subject, list[str] | None]:
-        """A line as a program (None), or as a program and the arrays it is applied to."""
-        from ilang.icli.applied import applied
-
-        source, module = Source(WHERE, line), self.calls.module
-        if "(" in line:
-            from ilang.core.notation.files.pieces import named_pieces
-
-            pieces = named_pieces(line, self.names())
-            module = replace(module, definitions=(*module.definitions, *pieces.values()))
-        application = applied(source, module, self.arrays, self.is_array)
-        if application is not None:
-            return application
-        try:
-            return self.program(line), None
-        except Error as first:
-            head, words = _split_arrays(line, self.is_array)
-            if not words or not head or head.endswith(COMBINATORS):
-                raise _told_to_name(first, line, self.is_array) from None
-            return self.program(head), words
-
     def program(self, text: str) -> Subject:
         """The component that a program text is; it may use the definitions."""
         from ilang.core.notation.components.combinator import parse_program
@@ -323,8 +336,9 @@ class ReplSession:
         from ilang.icli.arrays import array_of
 
         wanted = (*dtypes, *(None for _ in words))
+        known = {**self.held, **self.arrays}
         return [
-            self.arrays[word] if word in self.arrays else array_of(word, wanted[number], number)
+            known[word] if word in known else array_of(word, wanted[number], number)
             for number, word in enumerate(words)
         ]
 
@@ -363,29 +377,6 @@ def module_of(texts: dict[str, str]) -> Module:
     library = parse_module(Source(WHERE, f"{source.text}\n{LAST} = I"))  # a file has a definition
     definitions = tuple(each for each in library.definitions if each.name != LAST)
     return replace(library, source=source, definitions=definitions)
-
-
-def _split_arrays(line: str, is_array: Callable[[str], bool]) -> tuple[str, list[str]]:
-    """A line in two: a program text, and the words at the end that are arrays."""
-    words = split_words(line)
-    count = 0
-    while count < len(words) and is_array(words[-1 - count]):
-        count += 1
-    head = line
-    for word in reversed(words[len(words) - count :]):
-        head = head[: head.rindex(word)].rstrip()
-    return head, words[len(words) - count :]
-
-
-def _told_to_name(error: Error, line: str, is_array: Callable[[str], bool]) -> Error:
-    """The error of a line; where an application in parentheses is an argument, with that named first."""
-    words = split_words(line)
-    nested = next((word for word in words[1:] if word[0] == "(" and word[-1] == ")"), "()")[1:-1]
-    if error.code != "E0109" or not nested or not is_array(split_words(nested)[-1]):
-        return error
-    rest = " ".join("t1" if word == f"({nested})" else word for word in words)
-    help_line = f"name what is in parentheses: `t1 = {nested}`, then `{rest}`"
-    return NotationError("E0109", error.message, error.span, help_line)
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ WIRE = re.compile(
     r"\s*(?:>>|<<|\|>|\||&)\s+|\s*(?:\|>|>>|<<)\s*(?=[A-Za-z_])|\s+[;,]\s+|\s(?:-+>|=>|[-+*/<>])\s+(?=[-+*/^$><]\w)"
 )
 """The text between the components of a program."""
+CALLED = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
 SUGGESTED = re.compile("`([^`]*)`")
 SURE = ("did you mean", "`use ", "an operation stands in quotes")
 """Beginnings of help than which no spelling of another system is better."""
@@ -47,6 +48,9 @@ def _of_part(
             end = wire.start()
             break
     for part in (text, _unwrapped(text[begin:end])):
+        called = CALLED.match(part)
+        if unknown is not None and called is not None and called[1] != unknown:
+            continue  # what is called is known
         help_line = spelled(part, unknown)
         if help_line is not None and _reads(help_line, parse):
             return help_line

@@ -64,9 +64,7 @@ def _program(text: str, operands: Sequence[str]) -> Tree | Module:
     except Error as error:
         if not error.code.startswith("E01") or (error.help or "").startswith("write "):
             raise
-        from ilang.icli.advice import typed_in_repl
-
-        lines = typed_in_repl(text, operands)
+        lines = _typed_in_repl(text, operands)
         if lines is None:
             raise
         help_line = f"in `i repl`, where arrays have names: {lines}"
@@ -201,3 +199,32 @@ COMMAND = Command(
     "\b\nExamples:\n  i run '+ij~i' '[[1,2],[3,4]]'\n  i run model.i x.npy y.npy -o out.npy\n"
     "  i run attention.i k=k.npy v=v.npy q=q.npy\n  cat x.csv | i run '+ij~i' - --csv",
 )  # fmt: skip
+
+
+def _typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
+    """The lines of the REPL that do what Python's spelling means of arrays; None where it is none, or nothing does.
+
+    Names of arrays are those of the text that no call has, in the order in which they stand there.
+    """
+    from ilang.icli.arithmetic import ProgramsAtHand
+    from ilang.icli.arrays import arrays_of
+    from ilang.icli.foreign import UnknownNameError, expression_of, value_names
+    from ilang.icli.session import ReplSession
+
+    tree = expression_of(text)
+    names = [] if tree is None else value_names(tree)
+    if not names or len(names) != len(operands) or "-" in operands:
+        return None
+    session = ReplSession()
+    try:
+        arrays = arrays_of([None] * len(names), operands)
+        session.arrays = dict(zip(names, arrays, strict=True))
+        steps = ProgramsAtHand(session).steps(text)
+    except (Error, UnknownNameError):
+        return None
+    if steps is None:
+        return None
+    given = [f"{name} = {operand}" for name, operand in zip(names, operands, strict=True)]
+    *above, last = steps
+    lines = [*given, *(f"{each.name} = {each.line()}" for each in above), last.line()]
+    return ", then ".join(f"`{line}`" for line in lines)

@@ -55,18 +55,18 @@ def read_body(
             refused.append(error)
     reader.skip()
     end = reader.span(max(reader.pos, reader.end - 1), reader.end)
-    body: syntax.Application | syntax.Block | None
-    if reader.peek() == "{":
-        body = _statement(reader, scope, refused, lambda r, names: _block(r, names, refused))
-    else:
-        body = read_whole(reader, scope, refused)
+    body = read_whole(reader, scope, refused)
     if scope.complete:
         refused += scope.unused(end)
     return body
 
 
-def read_whole(reader: Reader, scope: BodyNames, refused: list[Error]) -> syntax.Application | None:
-    """The application that fills a reader; what is wrong goes to ``refused``."""
+def read_whole(
+    reader: Reader, scope: BodyNames, refused: list[Error]
+) -> syntax.Application | syntax.Block | None:
+    """The application, or the block, that fills a reader; what is wrong goes to ``refused``."""
+    if reader.skip() == "{":
+        return _statement(reader, scope, refused, lambda r, names: _block(r, names, refused))
     return _statement(reader, scope, refused, read_application)
 
 

@@ -37,7 +37,9 @@ ARGUED = re.compile(_ARGUED)
 OPERATOR = re.compile(_OPERATOR)
 FIRST = re.compile(rf"(?>{_ARGUED}|{_OPERATOR})")
 
-CALLED = re.compile(rf"([^~|;{{}}\n]*~[a-z.]+)[{BLANKS}]*(\([A-Za-z0-9_.,{BLANKS}]*\))")
+CALLED = re.compile(
+    rf"([^~|;{{}}\n]*~[a-z.]+)[{BLANKS}]*(\((?:[A-Za-z0-9_.,{BLANKS}]|\([^()]*\))*\))"
+)
 """A form with values in parentheses behind it, as those of a function: ``+ijk~ij(p)``."""
 
 

@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (
             ("run", "a / sum(a)", "[1,2]"),
             "E0104",
-            "`a = [1,2]`, then `t1 = +i~. a`, then `i/.~i a t1`",
+            "`a = [1,2]`, then `t1 = sum a`, then `i/.~i a t1`",
         ),
         (("run", "a @ b", "[1,2]", "[3,4]"), "E0104", "then `k*k~k >> +k~. a b`"),
         (("run", "a @ b", "[1,2]"), "E0104", "letters are axes, not arrays"),

@@ -285,10 +285,7 @@ def test_help_on_words(session: ReplSession) -> None:
 @pytest.mark.parametrize(
     ("line", "found", "advice"),
     [
-        ("x^2", "E0821", "`(I | 2) >> ij^.~ij x`"),
         ("del x", "E0821", "`:drop x`"),
-        ("y[1:]", "E0821", "`(1+i:2)~i y`"),
-        ("x[:1, -1]", "E0821", "`(i:1)j~ij >> i1~i x`"),
         ("z = zeros:2x2", "E0720", "write `zeros(2, 2)`"),
         ("z = zeros:30x4", "E0720", "write `zeros(30, 4)`"),
     ],

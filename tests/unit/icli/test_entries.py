@@ -36,6 +36,8 @@ def entries(text: str) -> list[str]:
         ("x = [1,2\ny = [3]\nI x", ["x = [1,2", "y = [3]", "I x"]),
         ("x = [1,\n2\n]", ["x = [1,\n2\n]"]),
         ("y = (I\n+i~. x", ["y = (I", "+i~. x"]),
+        ("I(I x\nx\nI(I x\n  , x)", ["I(I x", "x", "I(I x\n  , x)"]),
+        ("y = [1,2\nI(I x\nI (\n  x)", ["y = [1,2", "I(I x", "I (\n  x)"]),
         ("y = (I\n:names", ["y = (I", ":names"]),
         ("y = (I\nop f(z) = z", ["y = (I", "op f(z) = z"]),
         ("y = einx.id(\n'a -> a',\na = 3,\nb = 4)", ["y = einx.id(\n'a -> a',\na = 3,\nb = 4)"]),
@@ -52,6 +54,7 @@ def test_a_line_that_is_typed_goes_on_while_its_last_entry_is_open() -> None:
     assert is_open("# note\nx = [1]\nf = ^i~i >>")
     assert not is_open("f = (^i~i\n")
     assert not is_open("f = (^i~i\nx = [1]")
+    assert not is_open("I(I x\nx")
 
 
 @pytest.mark.parametrize("sample", one_in(3, SAMPLES), ids=lambda path: path.stem)

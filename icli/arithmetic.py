@@ -1,0 +1,210 @@
+"""Arithmetic over arrays in the REPL: ``rows x + 1``, ``2 * softmax(x - mean(x))``, ``net(x) @ w``, ``x[:, 0]``.
+
+An expression means what NumPy means by it, and each part of it what it means as a line of its own.
+Expressions become a block of named values, whose steps are programs (``foreign.py``): ``rows(x) * 2`` is
+``{ t1 = rows(x); ((I | 2) >> i*.~i)(t1) }``, one component, which is explained, compiled and timed as such.
+Tensor functions run at once, and what they give is an array of the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ilang.core.diagnostic import ShapeError
+from ilang.core.notation.files.pieces import named_pieces
+from ilang.core.notation.index.lookahead import CALLED
+from ilang.core.record import replace
+from ilang.core.source import Source
+from ilang.icli.applied import applied
+from ilang.icli.array_functions import Array, MismatchError, Shape
+from ilang.icli.calls import RunRequest
+from ilang.icli.foreign import AppliedProgram, UnknownNameError, spelled
+from ilang.icli.lines import BRACKETS, WHERE, split_words
+
+if TYPE_CHECKING:
+    from ilang.icli.programs import Subject
+    from ilang.icli.session import ReplSession
+
+QUOTED = r"\"[^\"]*\"|'[^']*'"
+NAME = re.compile(rf"{QUOTED}|(?<![\w.])([A-Za-z_]\w*)")
+OPERAND = re.compile(r"\s+(?:([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*|\d[\w.]*|(?=[(\[]))")
+"""The beginning of an array or a number that stands behind a component."""
+PROGRAM = re.compile(r"(?:einsum|elementwise|einx\.\w+)\s*$")
+"""The beginning of a program whose parentheses hold its quoted text."""
+
+
+def arithmetic(session: ReplSession, text: str) -> tuple[Subject, list[str]] | None:
+    """The component that an expression of arrays is, and its arrays; None for another text.
+
+    Raises:
+        Error: E0505, E0821 for arrays that do not fit; those of its programs.
+    """
+    try:
+        steps = ProgramsAtHand(session).steps(text)
+    except UnknownNameError:
+        return None
+    return None if steps is None else _applied(session, steps)
+
+
+def _applied(
+    session: ReplSession, steps: Sequence[AppliedProgram], values: Sequence[str] = ()
+) -> tuple[Subject, list[str]]:
+    """The component that steps are, and its arrays; some ``values`` are known beside the arrays of the session."""
+    module = session.calls.module
+    pieces = named_pieces(" ".join(each.program for each in steps), session.names())
+    module = replace(module, definitions=(*module.definitions, *pieces.values()))
+    names = dict.fromkeys((*session.arrays, *session.held, *values))
+    application = applied(Source(WHERE, block_of(steps)), module, names, session.is_array)
+    assert application is not None
+    return application
+
+
+def block_of(steps: Sequence[AppliedProgram]) -> str:
+    """Steps as a block of named values, one step as an application."""
+    parts = [each.application() for each in steps]
+    bound = [f"{each.name} = {part}" for each, part in zip(steps, parts, strict=True)]
+    return f"{{ {'; '.join((*bound[:-1], parts[-1]))} }}" if 1 < len(parts) else parts[0]
+
+
+class ProgramsAtHand:
+    """The programs that an expression may call: definitions of a session, pieces of ``std``, programs in its text."""
+
+    def __init__(self, session: ReplSession) -> None:
+        """For one expression."""
+        self.session = session
+        self.written: dict[str, str] = {}
+        """The programs in the text, by the names that stand for them."""
+
+    def steps(self, text: str) -> list[AppliedProgram] | None:
+        """The steps of an expression; None where it is none.
+
+        Raises:
+            UnknownNameError: A name among arrays is bound to nothing.
+            Error: E0505, E0821; those of its programs.
+        """
+        called = CALLED.fullmatch(text.strip())
+        named = self._with_names(f"({called[1]}){called[2]}" if called else text)
+        shapes = {name: array.shape for name, array in self.session.arrays.items()}
+        try:
+            steps = spelled(with_calls(named, self._is_called), shapes, self)
+        except MismatchError as mismatch:
+            raise ShapeError(mismatch.code, mismatch.message, help=mismatch.hint) from None
+        return steps and [replace(each, program=self._text(each.program)) for each in steps]
+
+    def _text(self, program: str) -> str:
+        return self.written.get(program, program)
+
+    def _is_called(self, name: str) -> bool:
+        return self.is_component(name) or self.runs(name)
+
+    def _with_names(self, text: str) -> str:
+        """The text with a name in place of each program in parentheses."""
+        at = 0
+        while (at := text.find("(", at)) >= 0:
+            stop = past_group(text, at)
+            inner = text[at:stop]
+            quoted = PROGRAM.search(text[:at])
+            start = quoted.start() if quoted else at
+            is_called = text[stop:].lstrip().startswith("(")
+            is_program = is_called and (quoted or not re.search(r"[\w.\])]\s*$", text[:at]))
+            if not is_program and ("~" not in inner or '"' in inner):
+                at += 1
+                continue
+            name = f"program_{len(self.written)}"
+            self.written[name] = text[start:stop] if quoted else inner[1:-1]
+            text = f"{text[:start]}{name}{text[stop:]}"
+            at = start + len(name)
+        return text
+
+    # -- what an expression asks ---------------------------------------------------------------------------------------
+
+    def is_component(self, name: str, count: int | None = None) -> bool:
+        """Whether a name is that of a component; one of ``std`` has ``count`` inputs, where that is asked."""
+        session = self.session
+        if self.runs(name):
+            return False
+        if name in self.written or name in session.texts:
+            return True
+        is_piece = name in named_pieces(name, session.names())
+        return is_piece and count in (None, len(session.program(name).graph.inputs))
+
+    def runs(self, name: str) -> bool:
+        """Whether this is a tensor function or a routine."""
+        return name in self.session.calls.heads
+
+    def shape(self, program: str, operands: Sequence[Array]) -> Shape:
+        """The shape of what a program gives. Raises: Error."""
+        shapes = {each.text: each.shape for each in operands}
+        step = AppliedProgram("", self._text(program), tuple(operands))
+        values = [text for text in shapes if text.isidentifier()]
+        subject, words = _applied(self.session, [step], values)
+        return (*subject.component().shapes(*(shapes[word] for word in words)), ())[0]
+
+    def run(self, name: str, operands: Sequence[Array], steps: Sequence[AppliedProgram]) -> Array:
+        """The result of a tensor function, after some steps. Raises: Error."""
+        session = self.session
+        words = tuple(self._word(each, steps) for each in operands)
+        results, remarks = session.called(RunRequest(session.calls.function(name), words, {}))
+        session.remarks += remarks
+        (_, array), *_ = results
+        return Array(self._held(array), array.shape)
+
+    def _word(self, operand: Array, steps: Sequence[AppliedProgram]) -> str:
+        """The word of an array, computed where it is the result of a step."""
+        numbers = [n for n, each in enumerate(steps) if each.name == operand.text]
+        if not numbers:
+            return operand.text
+        above = [replace(e, program=self._text(e.program)) for e in steps[: numbers[0] + 1]]
+        ((_, array),) = self.session.apply(*_applied(self.session, above))
+        return self._held(array)
+
+    def _held(self, array: Any) -> str:
+        """The name of an array that is kept for the rest of the line."""
+        held = self.session.held
+        name = f"held_{len(held)}"
+        while name in self.session.names():
+            name += "_"
+        held[name] = array
+        return name
+
+
+def past_group(text: str, start: int) -> int:
+    """Past the bracket that closes the one at a place; the end of the text where none does."""
+    depth = 0
+    for at in range(start, len(text)):
+        depth += (text[at] in BRACKETS) - (text[at] in BRACKETS.values())
+        if depth == 0:
+            return at + 1
+    return len(text)
+
+
+def with_calls(text: str, is_called: Callable[[str], bool]) -> str:
+    """A text whose components stand before their arrays in parentheses: ``rows x + 1`` is ``rows(x) + 1``."""
+    written, at = "", 0
+    while (name := NAME.search(text, at)) is not None:
+        written, at = written + text[at : name.end()], name.end()
+        if name[1] is None or not is_called(name[1]):
+            continue
+        arguments = []
+        while (end := _past_operand(text, at, is_called)) >= 0:
+            arguments.append(with_calls(text[at:end].strip(), is_called))
+            at = end
+        if arguments:
+            written += f"({', '.join(arguments)})"
+    return written + text[at:]
+
+
+def _past_operand(text: str, start: int, is_called: Callable[[str], bool]) -> int:
+    """Past the array, number or group that stands behind blanks; -1 where none does."""
+    operand = OPERAND.match(text, start)
+    if operand is None:
+        return -1
+    begin, at = operand.end(), operand.end()
+    while text[at : at + 1] in ("(", "["):
+        at = past_group(text, at)
+    is_name = operand[1] is not None
+    is_program = is_name and at == begin and is_called(operand[1])
+    several = not is_name and 1 < len(split_words(text[begin + 1 : at - 1], ","))
+    return -1 if is_program or (several and text[begin] == "(") else at

@@ -1,0 +1,115 @@
+"""Readings of a line of the REPL: arrays, a program with its arrays or without, a run of a tensor function.
+
++ij~i                   a program
++ij~i x    f(g(x), y)   a program and its arrays
+net(x; n = 2)           a run
+rows x + 1              an expression of arrays (``arithmetic.py``), where a line is none of these
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import DataError, Error, NotationError
+from ilang.core.notation.reader import COMBINATORS
+from ilang.core.record import replace
+from ilang.core.source import Source
+from ilang.icli.calls import RunRequest
+from ilang.icli.lines import DECIDED, LONGEST, UNREAD, WHERE, split_words
+
+if TYPE_CHECKING:
+    from ilang.codegen.system.npy import Array
+    from ilang.icli.programs import Subject
+    from ilang.icli.session import ReplSession
+
+
+def literals(session: ReplSession, text: str, words: Sequence[str]) -> list[Array] | None:
+    """The arrays that a text is; None where it is a program or an expression.
+
+    Raises: DataError (it is none of these).
+    """
+    if not all(map(session.is_array, words)):
+        return None
+    try:
+        return session.values([], words)
+    except DataError:
+        from ilang.icli.arithmetic import arithmetic
+
+        if arithmetic(session, text) is None:
+            raise
+        return None
+
+
+def reading_of(session: ReplSession, line: str) -> RunRequest | tuple[Subject, list[str] | None]:
+    """A line as a run of a tensor function, or as a program and its arrays, None where it has none."""
+    call = session.calls.read(line, session.arrays, session.is_array)
+    if call is not None:
+        return call
+    try:
+        return read(session, line)
+    except Error as error:
+        call = session.calls.expression(line, session.arrays, error)
+        if call is None:
+            raise
+        return call
+
+
+def read(session: ReplSession, line: str) -> tuple[Subject, list[str] | None]:
+    """A line as a program (None), or as a program and the arrays it is applied to."""
+    try:
+        return _read(session, line)
+    except Error as error:
+        if not error.code.startswith(UNREAD) or error.code in DECIDED or LONGEST < len(line):
+            raise
+        from ilang.icli.arithmetic import arithmetic
+
+        expression = arithmetic(session, line)
+        if expression is None:
+            raise
+        return expression
+
+
+def _read(session: ReplSession, line: str) -> tuple[Subject, list[str] | None]:
+    """A line that is written as files are, but for its arrays."""
+    from ilang.icli.applied import applied
+
+    source, module = Source(WHERE, line), session.calls.module
+    if "(" in line:
+        from ilang.core.notation.files.pieces import named_pieces
+
+        pieces = named_pieces(line, session.names())
+        module = replace(module, definitions=(*module.definitions, *pieces.values()))
+    application = applied(source, module, session.arrays, session.is_array)
+    if application is not None:
+        return application
+    try:
+        return session.program(line), None
+    except Error as first:
+        head, words = _split_arrays(line, session.is_array)
+        if not words or not head or head.endswith(COMBINATORS):
+            raise _told_to_name(first, line, session.is_array) from None
+        return session.program(head), words
+
+
+def _split_arrays(line: str, is_array: Callable[[str], bool]) -> tuple[str, list[str]]:
+    """A line in two: a program text, and the words at the end that are arrays."""
+    words = split_words(line)
+    count = 0
+    while count < len(words) and is_array(words[-1 - count]):
+        count += 1
+    head = line
+    for word in reversed(words[len(words) - count :]):
+        head = head[: head.rindex(word)].rstrip()
+    return head, words[len(words) - count :]
+
+
+def _told_to_name(error: Error, line: str, is_array: Callable[[str], bool]) -> Error:
+    """The error of a line; where an application in parentheses is an argument, with that named first."""
+    words = split_words(line)
+    nested = next((word for word in words[1:] if word[0] == "(" and word[-1] == ")"), "()")[1:-1]
+    if error.code != "E0109" or not nested or not is_array(split_words(nested)[-1]):
+        return error
+    rest = " ".join("t1" if word == f"({nested})" else word for word in words)
+    help_line = f"name what is in parentheses: `t1 = {nested}`, then `{rest}`"
+    return NotationError("E0109", error.message, error.span, help_line)
