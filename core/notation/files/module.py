@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error, Label, ModuleError, gathered, keep, place, visible
 from ilang.core.ir import syntax
+from ilang.core.notation.advice import ADVISED
 from ilang.core.notation.components.arity import Wires, wires_of_all
 from ilang.core.notation.components.combinator import read_program
 from ilang.core.notation.components.heads import read_parameters
@@ -40,6 +42,8 @@ BEGINS_USE = re.compile(r"use[ \t]+[A-Za-z_]", re.ASCII)
 """The beginning of a line that names libraries."""
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 """A character that no file has: a control character, and a carriage return without a line feed."""
+UNDOTTED = re.compile(r"\s*(?<![*/])(\*\*|[*/])(?![*./])\s*")
+"""An operator that other languages have element by element; tensor functions write it with a dot."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 SESSION_HELP = "`i run` and `i train` run it, `i build` writes it as C, in Python `m.session(...)` keeps what it has"
 
@@ -210,7 +214,7 @@ def _components(
         try:
             body = _body(reader, name, parameters, names, wrong)
         except Error as error:
-            keep(refused, error)
+            keep(refused, _by_names(error, reader, span.start, parameters))
             continue
         if body is not None:
             if isinstance(body, syntax.ElementKernel):
@@ -219,8 +223,28 @@ def _components(
                 body = with_ranks(body, parameters)
             whole = syntax.Definition(name, parameters, body, reader.span(span.start))
             (others if wrong else definitions).append(whole)
-        refused += wrong
+        refused += [_by_names(error, reader, span.start, parameters) for error in wrong]
     return definitions, others
+
+
+def _by_names(
+    error: Error, reader: Reader, start: int, parameters: Sequence[syntax.NamedInput] | None
+) -> Error:
+    """The same error; where a tensor function may compute what is written by the names of inputs, with that as help."""
+    from ilang.core.notation.files.libraries import words_of
+
+    text = reader.text[start : reader.end].strip()
+    head, _, body = text.partition("=")
+    inputs = {each.name for each in parameters or ()}
+    if error.code not in ADVISED or "\n" in text or not inputs.intersection(words_of(body)):
+        return error
+    function = f"op {head.strip()} = " + UNDOTTED.sub(r" \1. ", body.strip().replace("^", "**"))
+    for library in ((), ("std",)):
+        with suppress(Error):
+            if not readable_module(Source("<help>", function), implied=library)[1]:
+                use = f", after a line `use {library[0]}`" if library else ""
+                return error.with_help(f"to compute with inputs by name, write `{function}`{use}")
+    return error
 
 
 def _functions(

@@ -177,8 +177,28 @@ def test_counts_are_both_told() -> None:
 
 
 def test_a_foreign_function_is_spelled() -> None:
-    error = check_error("f(x) = exp(x)", "E0401", 1, 8, file=True)
+    error = check_error("f(x) = (exp >> -i~i)(x)", "E0401", 1, 9, file=True)
     assert error.help == "`exp` is `^ij~ij`"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "function"),
+    [
+        ("f(x) = x+1", "E0104", "`op f(x) = x+1`"),
+        ("f(x, y) = x*y/2", "E0104", "`op f(x, y) = x *. y /. 2`"),
+        ("f(x[i]) = exp(x)", "E0401", "`op f(x[i]) = exp(x)`"),
+        ("f(x[i]) = x", "E0401", "`op f(x[i]) = x`"),
+        ("f(x) = x^2 + 1", "E0104", "`op f(x) = x **. 2 + 1`"),
+        ("f(x) = mean(x) - x", "E0401", "`op f(x) = mean(x) - x`, after a line `use std`"),
+    ],
+)
+def test_names_of_inputs_lead_to_tensor_functions(text: str, code: str, function: str) -> None:
+    with pytest.raises(Error) as raised:
+        module(text)
+    assert (raised.value.code, raised.value.help) == (
+        code,
+        f"to compute with inputs by name, write {function}",
+    )
 
 
 def test_nesting_is_limited() -> None:
