@@ -31,6 +31,9 @@ from ilang.core.record import record
 if TYPE_CHECKING:  # who calls what an earlier run has compiled asks about assignments only
     from ilang.core.ir.kernel import For, Program, Statement
 
+UNITS = 8
+"""Units of time in a cycle of a core of 3.6 GHz."""
+
 
 @record
 class Work:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 
-from ilang.core.cost import Work, of_assignments
+from ilang.core.cost import UNITS, Work, of_assignments
 from ilang.core.dtype import BYTES
 from ilang.core.ir.assignments import renumbered, sources, without_axes
 from ilang.core.ir.ids import ValueId
@@ -23,8 +23,6 @@ from ilang.core.schedule.wide_matrices import Apart, Labels, Matrices, Phase
 
 SHARES = 8
 """Matrices that are stored take no larger share of a device's memory than one of so many."""
-MOST = 0.75
-"""The time that computing matrices again takes at most, of the time of all that has to do with them."""
 
 
 class Worth:
@@ -127,21 +125,25 @@ class Worth:
         return again / unit.products <= moved / unit.memory_bytes
 
     def _is_gained(self, number: int, one: int) -> bool:
-        """Whether matrices of ``one`` batch, of so many bytes, are worth their time.
+        """Whether computing matrices again takes less time than moving what caches do not keep of them.
 
-        Matrices that would be stored have to be larger, all together, than caches and than the arrays around them, and,
-        where they are not past all caches, to take less time than what is made of them.
+        Of ``one`` batch they have so many bytes. While caches keep these, a core computes as their lines come.
         """
-        matrices, copying, memory = self.copying.groups[number], self.copying, self.machine.memory
-        held, around = self._bytes(self._stored(matrices)), self._bytes(copying.around(number))
-        if one <= memory.kept_bytes or held <= around:
+        core, matrices, copying = self.machine.core, self.copying.groups[number], self.copying
+        assert core is not None
+        if one <= core.cache_bytes[-1]:
             return False
-        if memory.streamed_bytes < one:
-            return True
-        time = {value: self._work[value].usual(self.shaped.sizes, {}) for value in matrices.axes}
+        moved = sum(  # stored, for which the line comes and goes, and read
+            self._bytes([value]) * (2 + len(self.readers.all_reads[value]))
+            for value in self._stored(matrices)
+        )
         inside = matrices.axes.keys() & copying.inside
-        again = sum(time[value] * (len(copying.users[value]) - 1) for value in sorted(inside))
-        return again <= MOST * sum(time.values())
+        again = sum(
+            self._work[value].usual(self.shaped.sizes, {}) * (len(copying.users[value]) - 1)
+            for value in sorted(inside)
+        )
+        lines = moved / self.machine.memory.line_bytes
+        return again / UNITS < lines * core.line_cycles[-1]
 
     @cached_property
     def _work(self) -> dict[int, Work]:

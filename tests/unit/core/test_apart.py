@@ -108,15 +108,15 @@ def test_what_a_person_wrote_is_computed_again_where_nothing_says_how() -> None:
     assert shaped_to_schedule(written).shaped is written
 
 
-@pytest.mark.parametrize(("length", "is_apart"), [(16, False), (1024, True)])
-def test_small_matrices_are_stored(length: int, is_apart: bool) -> None:
+@pytest.mark.parametrize(("length", "is_apart"), [(16, False), (512, False), (2048, True)])
+def test_matrices_that_caches_keep_are_stored(length: int, is_apart: bool) -> None:
     shaped = back(ATTENTION, [(length, 64)] * 3)
     assert (stored(shaped_to_schedule(shaped)) == []) is is_apart
 
 
 def test_matrices_that_take_long_are_stored() -> None:
     """Here the scores take nearly all time."""
-    few, many = (both([(1024, k), (1024, k), (1024, 64), (1024, 64)]) for k in (64, 4096))
+    few, many = (both([(2048, k), (2048, k), (2048, 64), (2048, 64)]) for k in (64, 512))
     assert shaped_to_schedule(few).shaped is not few
     assert shaped_to_schedule(many).shaped is many
 
