@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.arguments import check_flag, check_is, shape_of
 from ilang.codegen.call.named_arrays import placed
-from ilang.codegen.call.target import check_target
+from ilang.codegen.call.target import check_target, source_of
 from ilang.codegen.call.threads import THREADS
 from ilang.codegen.call.tracebacks import ends_at_caller
 from ilang.codegen.frameworks.dynamo import uncompiled
@@ -45,6 +45,16 @@ KEPT = 16
 
 EXAMPLES = 12
 """Examples of shapes that are tried for a page."""
+
+GRADIENTS = (
+    ": `backprop(loss)` in a `cd` computes gradients, and so do PyTorch and JAX on their tensors"
+)
+LEADS: Mapping[str, str] = {
+    **dict.fromkeys(("grad", "value_and_grad", "jvp", "backward"), GRADIENTS),
+    "dynamic": ": each call compiles for its shapes",
+    "build": ": `i build FILE --def NAME` writes its project",
+}
+"""The advice for attributes that components and modules of PyTorch have, and definitions have not."""
 
 KINDS: Mapping[str, Kind] = {
     "input": "input",
@@ -114,6 +124,13 @@ class Function:
     def __reduce__(self) -> tuple[object, ...]:
         """The definition of the same file, with nothing compiled."""
         return Function, (self.model, self.name)
+
+    if not TYPE_CHECKING:  # whoever checks types knows the attributes of a definition
+
+        def __getattr__(self, name: str) -> Any:
+            """No attribute. Raises: AttributeError, which leads from methods of components to what definitions have."""
+            lead = LEADS.get(name, "")
+            raise AttributeError(f"a definition has no {name}{lead}")
 
     def __repr__(self) -> str:
         head: Any = self.model.head(self.name)
@@ -259,6 +276,21 @@ class Function:
         """The program of a run, typed, gradients attached."""
         shaped: Shaped = self.definition(shapes, config).shaped()
         return shaped
+
+    def source(
+        self, target: str = "c", shapes: Mapping[str, str] | None = None, config: Config = None
+    ) -> str:
+        """The text of a run, in "c" or "cuda": a function of inputs, parameters and state.
+
+        Raises:
+            Error: what is wrong with the text, the shapes or the configuration, and where.
+        """
+        check_target(target)
+        return source_of(self.shaped(shapes, config), target)
+
+    def loops(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> str:
+        """The loop nests of a run, as text. Raises: those of ``source``."""
+        return pipeline.loops_text(pipeline.lower(self.shaped(shapes, config)))
 
     def explain(
         self,

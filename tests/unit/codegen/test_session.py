@@ -495,6 +495,19 @@ def test_what_is_known_before_a_session(module: Any) -> None:
     assert "mlp" in str(caught.value)
 
 
+def test_the_text_of_a_definition(module: Any) -> None:
+    mlp = module["mlp"]
+    assert mlp.source("c", {"x": "4|3"}).startswith("/* mlp:")
+    assert "__global__" in mlp.source("cuda", {"x": "4|3"})
+    assert "for b0 in 0..4" in mlp.loops({"x": "4|3"})
+    with pytest.raises(Error) as raised:
+        mlp.source("fortran")
+    assert raised.value.code == "E0712"
+    with pytest.raises(AttributeError, match="`backprop\\(loss\\)` in a `cd`"):
+        mlp.grad()
+    assert not hasattr(mlp, "other")
+
+
 def test_arrays_bring_the_shapes_that_are_not_given(module: Any) -> None:
     x, t = arrays()
     s = module.session("step", {"x": "4|3"}, seed=1)
