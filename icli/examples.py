@@ -5,7 +5,8 @@
 
 Lines ``# in NAME = ARRAY`` give the inputs, by the names that the definition gives them; in order where it names none,
 and by lines ``# in = ARRAY``. Lines ``# out = ARRAY`` or ``# out N = ARRAY`` give the results in order. An ``# in``
-after an ``# out`` begins another example.
+after an ``# out`` begins another example. Before an array in brackets, or a number that ends the line, ``=`` may be a
+colon or nothing; capitals and blanks before ``#`` make no difference.
 Arrays are written as on the command line. A result agrees where it differs by at most 1e-5 of the number written,
 and 1e-8; one without a written element type takes that of the result.
 """
@@ -28,14 +29,19 @@ from ilang.icli.literal import split_dtype
 from ilang.icli.shapes import shape_text
 from ilang.icli.values import DTYPES
 
+BARE = r"(?:(?:[a-z]\w*:)?\[.*\S|-?\.?\d[\w.+-]*(?=[ \t]*$))"
+"""An array that needs no sign before it."""
 LINE = re.compile(
-    r"^#[ \t]*(?:in(?:[ \t]+(?P<name>\w+))?|(?P<out>out)(?:[ \t]+(?P<place>\d+))?)[ \t]*=[ \t]*(?P<array>.*\S)",
+    r"^[ \t]*#+[ \t]*(?i:in(?:[ \t]+(?P<name>[a-z_]\w*))?|(?P<out>out(?:put)?)(?:[ \t]+(?P<place>\d+))?)"
+    rf"[ \t]*(?:(?P<equals>=)[ \t]*|:[ \t]*(?={BARE})|(?<=[ \t])(?={BARE}))(?P<array>(?(equals).*\S|{BARE}))",
     re.MULTILINE,
 )
+EMPTY = re.compile(
+    r"^[ \t]*#+[ \t]*(?i:in|out)(?:[ \t]+\w+)?[ \t]*(?P<equals>=)[ \t]*$", re.MULTILINE
+)
+"""A line of an example whose array is missing."""
 NAMED = re.compile(r"^#[ \t]*out[ \t]+[A-Za-z_]\w*[ \t]*=[ \t]*(?P<array>.*\S)", re.MULTILINE)
 """A line of a result under a name, which is no line of an example."""
-UNSIGNED = re.compile(r"^#[ \t]*in[ \t]+(?P<array>\[.*\S)", re.MULTILINE)
-"""A line of an input without `=`, which is none either."""
 RELATIVE, ABSOLUTE = 1e-5, 1e-8
 
 
@@ -99,7 +105,12 @@ class Example:
 
 
 def examples_of(source: Source) -> list[Example]:
-    """The examples of a file, in order."""
+    """The examples of a file, in order. Raises: DataError E0720 (the array of a line is missing)."""
+    empty = EMPTY.search(source.text)
+    if empty is not None:
+        message = "an array is missing after `=`"
+        help_line = "write one: `# in x = [1, 2]`, `# out = 3`"
+        raise DataError("E0720", message, Span(source, *empty.span("equals")), help_line)
     groups: list[tuple[list[WrittenArray], list[WrittenArray]]] = []
     for line in LINE.finditer(source.text):
         name = "" if line["out"] else line["name"] or "in"
@@ -113,12 +124,6 @@ def examples_of(source: Source) -> list[Example]:
 def located(error: Error, example: Example) -> Error:
     """An error of a run, with the place of the example that it is of."""
     span = example.span()
-    unsigned = UNSIGNED.search(span.source.text)
-    if error.code == "E0701" and not example.inputs and unsigned:
-        help_line = f"an input follows `=`: `# in = {unsigned['array']}`"
-        return type(error)(
-            error.code, error.message, Span(span.source, *unsigned.span("array")), help_line
-        )
     if error.span is None:
         return type(error)(error.code, error.message, span, error.help)
     labels = (*error.labels, Label(span, "in this example"))
@@ -153,6 +158,9 @@ def check(example: Example, results: Sequence[tuple[str, Array]]) -> None:
             at = tuple(int(n) for n in np.argwhere(~agrees)[0])
             place = f"{name}[{','.join(map(str, at))}]" if at else name
             message = f"{place} is {got[at]}, and the example writes {wanted[at]}"
+            differing = int((~agrees).sum())
+            if 1 < differing:
+                message += f"; {differing} of {agrees.size} elements differ"
             raise DataError("E0771", message, written.span, UPDATE_HELP)
 
 

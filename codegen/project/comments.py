@@ -33,9 +33,12 @@ calls and never exits; it may run in several threads at once, each with a worksp
 
 
 def header_comment(
-    functions: Sequence[ExportedFunction], sessions: SessionsText, stem: str
+    functions: Sequence[ExportedFunction],
+    sessions: SessionsText,
+    stem: str,
+    inlined: Sequence[str] = (),
 ) -> Iterator[str]:
-    """The comment of a header: how to call what it declares."""
+    """The comment of a header: how to call what it declares, and which definitions are ``inlined``."""
     on_device = functions[0].program.machine.device is not None
     ending, memory = ("cu", "memory of the device") if on_device else ("c", "memory")
     yield f"/* {stem}.h: how to call what is in {stem}.{ending}. {MARK.capitalize()}."
@@ -46,7 +49,6 @@ def header_comment(
     if sessions.texts:
         example = sessions.texts[0].example()
         yield f" * What lasts from run to run is in {memory} that the caller of NAME_init gives."
-    inlined = inlined_in(functions)
     if inlined:
         line = f"Without a function here, as part of what uses them: {some_of(inlined)}."
         yield from (f" * {row}" for row in wrap(line, WIDTH))
@@ -54,13 +56,6 @@ def header_comment(
     yield from (f" *     {line}" for line in example)
     yield " */"
     yield ""
-
-
-def inlined_in(functions: Sequence[ExportedFunction]) -> list[str]:
-    """The definitions that functions use, and that are none themselves."""
-    names = [t.definition for each in functions for t in each.shaped.tensors if t.definition]
-    exported = [f"_{function.program.name}" for function in functions]  # which a prefix may begin
-    return [n for n in dict.fromkeys(names) if not any(each.endswith(f"_{n}") for each in exported)]
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from ilang.codegen.project.comments import header_comment, whole_comment
 from ilang.codegen.project.example import function_example
 from ilang.codegen.project.extents import settled_extents
+from ilang.codegen.project.inlined import inlined_in
 from ilang.codegen.project.makefile import ALONE_ON_DEVICE, MPI_AND_NCCL, NOTHING, makefile, package
 from ilang.codegen.project.parts import fixed_text, readme
 from ilang.codegen.project.selftest import selftest
@@ -46,6 +47,7 @@ def render_cuda(
     prefix = prefix or stem
     programs = [function.program for function in functions]
     written = SessionsText(sessions, prefix)
+    inlined = inlined_in(source_text, functions, sessions)
     switch = MPI_AND_NCCL if written.of_ranks else ALONE_ON_DEVICE if sessions else NOTHING
     example, rules = (
         (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if sessions else (f"{stem}_example.c", EXAMPLE_IN_C)
@@ -53,7 +55,7 @@ def render_cuda(
     devices = _devices(programs)
     names = [each.name() for each in functions] + [each.name for each in sessions]
     return {
-        f"{stem}.h": "\n".join(header_comment(functions, written, stem))
+        f"{stem}.h": "\n".join(header_comment(functions, written, stem, inlined))
         + "\n"
         + emit_header(programs, [*written.declarations()]),
         f"{stem}.cu": "\n".join(whole_comment(functions, source_text, f"{stem}.cu"))
@@ -72,7 +74,12 @@ def render_cuda(
         + "\n",
         f"{stem}.pc": package(stem, "-lcudart -lstdc++"),
         "README.md": readme(
-            "readme_cuda.txt", names, stem, OF_SESSIONS if sessions else "", DEVICE=devices[0]
+            "readme_cuda.txt",
+            names,
+            stem,
+            OF_SESSIONS if sessions else "",
+            inlined,
+            DEVICE=devices[0],
         ),
     }
 

@@ -17,7 +17,26 @@ def fixed_text(file: str, **words: str) -> str:
     return result
 
 
-def readme(file: str, names: Sequence[str], stem: str, of_sessions: str = "", **words: str) -> str:
-    """The README: what there is, how it is compiled, how it is called; of the names of functions and sessions."""
+def readme(
+    file: str,
+    names: Sequence[str],
+    stem: str,
+    of_sessions: str = "",
+    inlined: Sequence[str] = (),
+    **words: str,
+) -> str:
+    """The README: what there is, how it is compiled, how it is called.
+
+    Args:
+        file: the text beside this module.
+        names: of functions and sessions.
+        stem: of the files.
+        of_sessions: what it says of sessions.
+        inlined: the definitions that are part of functions, and have none.
+        words: what else differs.
+    """
     listed = "\n".join(f"- `{name}`" for name in names)
+    if inlined:
+        part = ", ".join(f"`{name}`" for name in inlined)
+        listed += f"\n\nWithout a function, as part of what uses them: {part}."
     return fixed_text(file, **words, STEM=stem, FUNCTIONS=listed) + of_sessions

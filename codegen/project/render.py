@@ -21,6 +21,7 @@ from pathlib import Path
 from ilang.codegen.project.comments import MARK, formula_comment, header_comment, source_comment
 from ilang.codegen.project.example import function_example, session_example
 from ilang.codegen.project.exported_names import c_name, exported_function
+from ilang.codegen.project.inlined import inlined_in
 from ilang.codegen.project.makefile import (
     ALONE,
     MPI,
@@ -252,7 +253,8 @@ def render(
     """The text of every file, by its name; functions of ranks begin with ``prefix``."""
     programs = [function.program for function in functions]
     written = SessionsText(sessions, prefix or stem)
-    header = header_comment(functions, written, stem)
+    inlined = inlined_in(source_text, functions, sessions)
+    header = header_comment(functions, written, stem, inlined)
     declared = emit_header(programs, [*written.declarations()])
     support, source = emit_source(programs, stem, written)
     source_head = source_comment(source_text, f"{stem}_support.h")
@@ -280,6 +282,7 @@ def render(
             names,
             stem,
             OF_SESSIONS if sessions else "",
+            inlined,
             OF_THREADS=OF_THREADS if has_threads else "",
             FOR_CMAKE=", with `-DOPENMP=ON`" if has_threads else "",
         ),

@@ -167,7 +167,7 @@ def beside(program: str, path: str) -> str:
 def rows_of(name: str, text: str, words: bool = False) -> Rows:
     """The rows that a shape spells: ``batch|input->output``, sizes divided by commas.
 
-    With ``words`` a size may be a word: it comes at run time.
+    With ``words`` a size may be a word: it comes at run time. ``()`` is a row without axes, as it is printed.
 
     Raises:
         DataError: E0752.
@@ -180,7 +180,8 @@ def rows_of(name: str, text: str, words: bool = False) -> Rows:
     inner, arrow, output = rest.rpartition("->")
     rows = []
     for part in (batch if bar else "", inner if arrow else "", output):
-        sizes = [each.strip() for each in part.split(",")] if part.strip() else []
+        written = part.strip().removeprefix("()")
+        sizes = [each.strip() for each in written.split(",")] if written else []
         if not all(
             each.isascii() and (each.isdigit() or (words and each.isidentifier())) for each in sizes
         ):

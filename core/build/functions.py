@@ -251,7 +251,7 @@ class Functions(Configuration):
                 continue
             declared: tuple[Rows, object]
             if term.extents is not None:
-                extents = [self.whole(frame, each, "an extent") for each in term.extents]
+                extents = [self.whole(frame, each, "an extent", 1) for each in term.extents]
                 declared = ((), (), tuple((extent, None) for extent in extents)), None
             elif isinstance(term.initial, ast.Nested):
                 declared = literal_rows(term.initial), term.initial
@@ -449,16 +449,17 @@ class Functions(Configuration):
 
 def _repeated(build: Functions, frame: Evaluation, term: ast.Repeated) -> values.Tensor:
     """``repeat``: the result of each turn is what the next begins with."""
-    over = build.known(build.setting(frame, term.over))
+    given = build.setting(frame, term.over)
+    over, span, turns = build.known(given), term.span, None
     if not isinstance(over, tuple):
-        count = build.whole(frame, term.over, "a count")
-        build.count(count, term.span)
-        over = tuple(range(count))
+        span, turns = given.span, build.whole(frame, term.over, "a count")
+        build.count(turns, term.span)
+        over = tuple(range(turns))
     carried = build.tensor(frame, term.start)
     for turn, value in enumerate(over):
         names: dict[str, Meaning] = {
             term.carried: carried,
-            term.variable: Setting(value, term.span),
+            term.variable: Setting(value, span, turns=turns),
         }
         carried = build.body(frame.within(names, turn), term.body)
     return carried

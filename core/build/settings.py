@@ -31,7 +31,8 @@ class Setting:
     """A configuration value: its number, its list of numbers or its axes, and the tensor that arithmetic reads.
 
     The letters of axes are those of the head that has a ``scope``. ``names`` are the configuration values of the
-    definition that is run that it depends on: used for more than arithmetic it fixes those.
+    definition that is run that it depends on: used for more than arithmetic it fixes those. The number of a turn has
+    the number of ``turns``.
     """
 
     value: Value
@@ -39,6 +40,7 @@ class Setting:
     tensor: Tensor | None = None
     names: tuple[str, ...] = ()
     scope: int = 0
+    turns: int | None = None
 
 
 @entity
@@ -215,18 +217,22 @@ class Configuration(ABC):
         """A number that must be known when the program is built."""
         return _figure(self.known(self.setting(frame, term)), term.span)
 
-    def whole(self, frame: Evaluation, term: ast.Term, subject: str) -> int:
-        """A whole number of 0 or more that must be known when the program is built."""
+    def whole(self, frame: Evaluation, term: ast.Term, subject: str, least: int = 0) -> int:
+        """A whole number of ``least`` or more that must be known when the program is built."""
         value = self.number(frame, term)
-        if value < 0 or value != int(value):
-            given = self.setting(frame, term).span
+        if value < least or value != int(value):
+            setting = self.setting(frame, term)
+            given, turns = setting.span, setting.turns
             labels = [Label(term.span, f"{subject} here")]
-            labels += [] if given == term.span else [Label(given, f"{value} given here")]
-            message = f"{subject} is a whole number of 0 or more, not {value}"
+            cause = f"{value} given here" if turns is None else f"counts from 0 to {turns - 1}"
+            labels += [] if given == term.span else [Label(given, cause)]
+            message = f"{subject} is a whole number of {least} or more, not {value}"
             help_line = (
                 "positions count from 0"
                 if subject == "a position"
                 else f"for example {max(1, round(value))}"
+                if turns is None
+                else f"a list has one for each turn: `[{turns}]`"
             )
             raise MeaningError("E0270", message, term.span, help_line, labels)
         return int(value)

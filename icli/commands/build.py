@@ -52,6 +52,7 @@ def run(request: Request, screen: Screen) -> int:
     from pathlib import Path
 
     from ilang.codegen.project.exported_names import prefix_of, renamed
+    from ilang.codegen.project.inlined import inlined_in
     from ilang.codegen.project.render import exported_component
 
     prefix = prefix_of(request.one("--prefix"), Path(path).stem)
@@ -72,9 +73,10 @@ def run(request: Request, screen: Screen) -> int:
     renames += renamed(alone)
     written = _write(request, functions, module, prefix, sessions)
     _tell(screen, graphs, shapes, renames, written, module.source.name)
-    if not request.has("--wheel"):
-        callers = [*(each.name for each in sessions), *(each.name() for each in alone)]
-        _tell_functions(screen, callers, functions)
+    callers = [*(each.name for each in sessions), *(each.name() for each in alone)]
+    if request.has("--wheel"):  # which has names of Python
+        callers = [*(head.name for head in chosen), *(graph.name for graph in graphs)]
+    _tell_functions(screen, callers, inlined_in(module.source.text, functions, sessions))
     return 0
 
 
@@ -87,13 +89,10 @@ def _outermost(module: Module, heads: Mapping[str, Head]) -> list[str]:
     return [each.name for each in exports(module)] + functions if functions else []
 
 
-def _tell_functions(
-    screen: Screen, names: Sequence[str], functions: Sequence[ExportedFunction]
-) -> None:
+def _tell_functions(screen: Screen, names: Sequence[str], inlined: Sequence[str]) -> None:
     """Tell the names of functions, and sessions, where definitions are part of them."""
-    from ilang.codegen.project.comments import inlined_in, some_of
+    from ilang.codegen.project.comments import some_of
 
-    inlined = inlined_in(functions)
     if inlined:
         kind = "function is" if len(names) == 1 else "functions are"
         part = "part of it" if len(names) == 1 else "part of what uses them"

@@ -26,30 +26,46 @@ if TYPE_CHECKING:
     from ilang.icli.examples import Example
 
     Results = list[tuple[str, Array]]
+    Run = Callable[[Example], tuple[str, Results]]
+
+AN_EXAMPLE = "an example is `# in x = [1, 2]`, then `# out = 3`, above what it is of"
 
 
 def run(request: Request, screen: Screen) -> int:
     """Run the examples of each file; a line for each file whose examples hold, then what differs."""
+    from ilang.core.diagnostic import counted
+
     target = target_of(request)
     files: list[dict[str, object]] = []
     refused: list[Error] = []
     for path in program_files(request.operands):
+        names: list[str] = []
         try:
-            count, errors = _file(path, request, target)
+            errors = _file(path, request, target, names)
         except Error as error:
-            count, errors = 0, [error]
+            errors = [error]
+        count, of = len(names), [*dict.fromkeys(names)]
         failure = {"error": as_object(gathered(errors))} if errors else {}
-        files.append({"file": path, "ok": not errors, "examples": count, **failure})
+        files.append({"file": path, "ok": not errors, "examples": count, "of": of, **failure})
         refused += errors
         if not errors and not screen.json:
-            screen.write_exact(f"{visible(path)} {'ok' if count else 'has no example'}\n")
+            summary = f"ok: {counted(count, 'example')} of {', '.join(of)}"
+            screen.write_exact(f"{visible(path)} {summary if count else 'has no example'}\n")
+            if not count:
+                screen.note(AN_EXAMPLE)
     return screen.verdict({"files": files}, refused)
 
 
-def _file(path: str, request: Request, target: str) -> tuple[int, list[Error]]:
+def _file(path: str, request: Request, target: str, names: list[str]) -> list[Error]:
     """Run the examples of a file, and write their results into it where that is asked for.
 
-    Returns: how many there are, and the error of each that does not hold.
+    Args:
+        path: of the file.
+        request: the options.
+        target: what runs the examples.
+        names: takes the definition of each example that ran.
+
+    Returns: the error of each example that does not hold.
 
     Raises: Error (the file cannot be read or written, or has no definition to run).
     """
@@ -59,17 +75,18 @@ def _file(path: str, request: Request, target: str) -> tuple[int, list[Error]]:
     module = read_module(path)
     examples = examples_of(module.source)
     if not examples:
-        return 0, []
+        return []
     results_of = _chosen(module, request.one("--def"), target)
     refused: list[Error] = []
     changes: list[tuple[int, int, str]] = []
     for example in examples:
         try:
-            results = results_of(example)
+            name, results = results_of(example)
         except Error as error:
             refused.append(located(error, example))
             continue
         try:
+            names.append(name)
             check(example, results)
         except Error as error:
             if request.has("--update"):
@@ -81,10 +98,10 @@ def _file(path: str, request: Request, target: str) -> tuple[int, list[Error]]:
         for start, end, new in sorted(changes, reverse=True):
             text = text[:start] + new + text[end:]
         write_whole(os.path.realpath(path), lambda stream: stream.write(text.encode()))
-    return len(examples), refused
+    return refused
 
 
-def _chosen(module: Module, name: str | None, target: str) -> Callable[[Example], Results]:
+def _chosen(module: Module, name: str | None, target: str) -> Run:
     """A function that runs what examples are of: the named definition, or the one that no other uses.
 
     Of a file with several of these each example is of the definition below it, or else of the last one.
@@ -106,7 +123,7 @@ def _chosen(module: Module, name: str | None, target: str) -> Callable[[Example]
     ]
     places.sort()
 
-    def run_below(example: Example) -> Results:
+    def run_below(example: Example) -> tuple[str, Results]:
         at = example.span().start
         below = next((each for start, each in places if at < start), places[-1][1])
         return _runner(module, below, target)(example)
@@ -114,7 +131,7 @@ def _chosen(module: Module, name: str | None, target: str) -> Callable[[Example]
     return run_below
 
 
-def _runner(module: Module, name: str | None, target: str) -> Callable[[Example], Results]:
+def _runner(module: Module, name: str | None, target: str) -> Run:
     """A function that runs the one definition of a file, or the named one, on an example.
 
     Raises: CommandError E0808, E0818.
@@ -127,22 +144,23 @@ def _runner(module: Module, name: str | None, target: str) -> Callable[[Example]
         function = one_function(functions)
         tensors = head_of(function).tensors
 
-        def call(example: Example) -> Results:
+        def call(example: Example) -> tuple[str, Results]:
             arrays = example.arrays(
                 [each.name for each in tensors], [each.dtype for each in tensors]
             )
             session = function.session({}, {}, target=target)
             session.fit(*arrays)
-            return named_results(session.outputs, session(*arrays))
+            return function.name, named_results(session.outputs, session(*arrays))
 
         return call
     subject = one_subject(module, name)
     graph, component = subject.graph, subject.component()
     inputs = graph.input_names()
 
-    def apply(example: Example) -> Results:
+    def apply(example: Example) -> tuple[str, Results]:
         arrays = example.arrays(inputs, subject.graph.written_dtypes())
-        return named_results(graph.output_names(graph.outputs), component(*arrays, target=target))
+        answer = component(*arrays, target=target)
+        return graph.name, named_results(graph.output_names(graph.outputs), answer)
 
     return apply
 

@@ -760,7 +760,9 @@ cd keeps(p) { "v" =: 0.5 *. v + p; p =: v }
     [
         ('cd f(x) { l = free("s" 3 + x); backprop(l); return l }', "E0261", "free has no grad", 2),
         ('cd f(x) { "c" =: x; keeps(c); keeps(c); return c }', "E0279", "has state, c.v,", 3),
-        ("op f(x) = layer(x; -3)", "E0270", "an extent is a whole number of 0 or more", 2),
+        ("op f(x) = layer(x; -3)", "E0270", "an extent is a whole number of 1 or more", 2),
+        ("op f(x) = layer(x; 0)", "E0270", "an extent is a whole number of 1 or more, not 0", 2),
+        ("op f(x) = repeat(x; h in 4) { layer(x; h) }", "E0270", "counts from 0 to 3", 2),
         ("op f(x) = x + [ 1; 2; 3 ] @| 0", "E0512", "takes the first batch axis", 1),
         ('op f(x) = x /. dim(x, "q")', "E0289", "nothing calls an axis of this tensor q", 1),
         ('cd f(x) { y = "s" * x + "b" 2; backprop(y); s =- x; return y }', "E0513", "batch row", 1),

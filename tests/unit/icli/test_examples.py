@@ -24,7 +24,7 @@ def test_an_example_holds_or_its_first_difference_is_named(
     write(tmp_path, "good.i", SUMS)
     write(tmp_path, "bad.i", SUMS.replace("7", "8"))
     done = i("test", "good.i", "bad.i", *target, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "good.i ok\n")
+    assert (done.returncode, done.stdout) == (1, "good.i ok: 1 example of sums\n")
     assert (
         "error[E0771]: out[1] is 7.0, and the example writes 8.0\n --> bad.i:2:9\n" in done.stderr
     )
@@ -35,7 +35,11 @@ def test_folders_files_without_examples_and_broken_ones(tmp_path: Path) -> None:
     write(tmp_path, "d/e/b.i", "b = +ij~i\n")
     write(tmp_path, "d/c.i", "c = ij~\n")
     done = i("test", "d", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "d/a.i ok\nd/e/b.i has no example\n")
+    assert (done.returncode, done.stdout) == (
+        1,
+        "d/a.i ok: 1 example of sums\nd/e/b.i has no example\n",
+    )
+    assert "an example is `# in x = [1, 2]`, then `# out = 3`" in done.stderr
     assert "E0103" in done.stderr
     told = json.loads(i("test", "d", "--json", cwd=tmp_path).stdout)
     assert not told["ok"]
@@ -59,7 +63,12 @@ def test_folders_files_without_examples_and_broken_ones(tmp_path: Path) -> None:
             SUMS.replace("+ij~i", "+ij~."),
             "out is one number, and the example writes what has shape 2",
         ),
-        (SUMS.replace("in x =", "in"), "an input follows `=`: `# in = [[1, 2], [3, 4]]`"),
+        (
+            SUMS.replace("[3, 7]", "[8, 8]"),
+            "out[0] is 3.0, and the example writes 8.0; 2 of 2 elements",
+        ),
+        (SUMS.replace("[3, 7]", ""), "an array is missing after `=`\n --> m.i:2:7"),
+        (SUMS.replace("= [[1, 2], [3, 4]]", "[1, [2]]"), "m.i:1:12"),
         (SUMS.replace("[3, 7]", "f64:[3, 7]"), "is of type f32, and the example writes f64"),
         (SUMS.replace("[3, 7]", "[3, 7"), "m.i:2:14"),
         (SUMS.replace("[[1, 2], [3, 4]]", "[[1, 2], [3]]"), "m.i:1:21"),
@@ -75,13 +84,33 @@ def test_what_is_wrong_is_told_at_its_place(text: str, says: str, tmp_path: Path
     assert says in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "# in x [[1, 2], [3, 4]]\n# out [3, 8]",
+        "# In x = [[1, 2], [3, 4]]\n# Out = [3, 8]",
+        "#in x: [[1,2],[3,4]]\n  #OUTPUT: [3,8]",
+        "## in [[1, 2], [3, 4]]\n# out f32:[3, 8]",
+    ],
+)
+def test_no_line_of_an_example_is_passed_over(lines: str, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "m.i",
+        f"# in the end 2 sums\n# in 2 steps\n# out of order\n{lines}\nsums = +ij~i\n",
+    )
+    done = i("test", "m.i", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "out[1] is 7.0, and the example writes 8.0\n --> m.i:5:" in done.stderr
+
+
 @pytest.mark.parametrize("second", ["total = +i~.", 'op total(x) = x ++ "n| => |"'])
 def test_an_example_is_of_the_definition_below_it(second: str, tmp_path: Path) -> None:
     """Files of several definitions had to be run once for each, by --def."""
     text = f"{SUMS}# in x = [1, 2]\n# out = 3\n{second}\n"
     write(tmp_path, "m.i", text)
     done = i("test", "m.i", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "m.i ok\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "m.i ok: 2 examples of sums, total\n")
     write(tmp_path, "m.i", text.replace("out = 3\n", "out = 4\n"))
     done = i("test", "m.i", cwd=tmp_path)
     assert done.returncode == 1
@@ -117,7 +146,8 @@ def test_inputs_go_by_name_and_functions_have_examples_too(tmp_path: Path) -> No
     write(tmp_path, "order.i", "# in = [1, 2]\n# in = [1, 1]\n# out = [0, 1]\nf(x, y) = i-i~i\n")
     files = ("named.i", "op.i", "cd.i", "order.i")
     done = i("test", *files, cwd=tmp_path)
-    said = "".join(f"{each} ok\n" for each in files)
+    of = ("f", "double", "same", "f")
+    said = "".join(f"{a} ok: 1 example of {b}\n" for a, b in zip(files, of, strict=True))
     assert (done.returncode, done.stdout) == (0, said), done.stderr
 
 
@@ -127,6 +157,9 @@ def test_inputs_of_an_example_are_those_that_the_definition_names(tmp_path: Path
     write(tmp_path, "wrong.i", minus.replace("y= [", "z = ["))
     write(tmp_path, "free.i", minus.replace("(x[n], y[n])", ""))
     done = i("test", ".", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "free.i ok\nminus.i ok\n")
+    assert (done.returncode, done.stdout) == (
+        1,
+        "free.i ok: 1 example of minus\nminus.i ok: 1 example of minus\n",
+    )
     assert "error[E0747]: the program has no input named z\n --> wrong.i:2:" in done.stderr
     assert "its inputs are x, y" in done.stderr
