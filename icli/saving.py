@@ -140,7 +140,8 @@ def _save_definitions(session: ReplSession, place: str, names: Sequence[str]) ->
         else ""
     )
     saved = ", ".join(names) or counted_definitions(texts)
-    lost = f", in place of {', '.join(sorted(before))}" if before else ""
+    names_before = sorted(name for name in before or () if name.isidentifier())
+    lost = f", in place of {', '.join(names_before)}" if names_before else ""
     return Reply((f"{saved} saved to {place}{also}{lost}",))
 
 
