@@ -212,6 +212,10 @@ PRIMITIVES: dict[str, Primitive] = {
             zeros="odd", derivative=Derivative(lambda p, g, z, x: (g * p("sub", 1, z * z),)),
         ),
         Primitive(
+            "erf", 1, "float", "error function", Wording("errors"), Notation(function="erf"), cost=8, zeros="odd",
+            derivative=Derivative(lambda p, g, z, x: (g * (1.1283791670955126 * p("exp", -(x * x))),)),
+        ),
+        Primitive(
             "where", 3, "select", "the second where the first is true, else the third",
             Wording("choice", "({1} if {0} else {2})"), Notation("where", function="where"),
             derivative=Derivative(lambda p, g, z, test, x, y: (None, g.given(test), g.unless(test)), ""),

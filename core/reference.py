@@ -6,6 +6,7 @@ is applied to those, the reduced axes are folded with the operator's own ufunc. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -66,12 +67,15 @@ class Extreme:
 
 MOST_DIMENSIONS = 64
 """Dimensions of an array of NumPy at most."""
+ERF = np.frompyfunc(math.erf, 1, 1)
+"""The error function of the C library: NumPy has none."""
 SPECIAL: dict[str, Callable[..., Any]] = {
     "max": Extreme(np.maximum, 0.0),
     "min": Extreme(np.minimum, -0.0),
     "tf32": lambda x: _rounded(x, 11),
     "bf16": lambda x: _rounded(x, 8, to_even=True),
     "truth": lambda x: np.not_equal(x, 0),
+    "erf": lambda x: np.asarray(ERF(x), getattr(x, "dtype", None)),
 }
 """Primitives of which NumPy has no function, or another one."""
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ilang.icli.session import ReplSession
 
 STATEMENTS = {
-    "import using": "nothing is imported: names such as `softmax` and arrays such as `zeros(2,3)` are there",
-    "from": "nothing is imported: `softmax x`, `use nn` in a file",
+    "import using": "nothing is imported: `softmax` and `zeros(2,3)` are there; `use nn` is for networks",
+    "from": "nothing is imported: `softmax` is there; `use nn` is for networks",
     "for while": "loops are written by indices: `+ij~i` sums over j for each i",
     "if elif else": 'elements are chosen by `elementwise("f: c, x, y -> where(c, x, y)")`',
     "def return function": "a tensor function is `op f(x) = x + 1`, a component `f(x[m,n]) = +ij~i`",

@@ -91,6 +91,8 @@ if TYPE_CHECKING:  # the functions of `PIECES`, for type checkers
 
     class _StrideOptions(CallOptions, total=False):
         stride: int
+        dilation: int
+        padding: int
 
     class _Convolution(Protocol):
         @overload
@@ -108,6 +110,7 @@ if TYPE_CHECKING:  # the functions of `PIECES`, for type checkers
     gelu: _OfElements
     tanh: _OfElements
     sqrt: _OfElements
+    erf: _OfElements
     softplus: _OfElements
     matmul: _OfTwo
     conv2d: _Convolution

@@ -104,8 +104,9 @@ def _number(name: str, key: str, value: Any) -> float:
         message = f"eps is a number from 0 on, not {value!r}"
         raise DataError("E0777", message, help=f"lib.{name}(x, eps=1e-5)")
     number = _whole(value, key, f"lib.{name}(x, {key}=1)")
-    if number < (key != "ddof"):
-        message = f"{key} is a whole number from {int(key != 'ddof')} on, not {number}"
+    least = int(key not in ("ddof", "padding"))
+    if number < least:
+        message = f"{key} is a whole number from {least} on, not {number}"
         raise DataError("E0777", message, help=f"lib.{name}(x, {key}=1)")
     return number
 

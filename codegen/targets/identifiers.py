@@ -139,7 +139,7 @@ def _patterns() -> re.Pattern[str]:
     """Names that are taken by the kind; made when a name may be one, since making it takes three milliseconds."""
     return re.compile(
         r"_.*"  # what belongs to compilers
-        r"|(max|min|square|tf32|bf16|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own
+        r"|(max|min|square|tf32|bf16|exp|ln|tanh|erf|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own
         r"|pair_bf16|bf16_of_f32|add_product_\d+x\d+x\d+"
         r"|(add|sub|floor_divide|where)_(f32|f64|i32|i64)|((max|min)_lanes|order(ed)?_(max|min))_f(32|64)"
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides|divide_row)_f(32|64)|f(32|64)_of_bits"

@@ -10,7 +10,7 @@ from ilang.core.library import INNER
 TEXT = """\
 # What array libraries have names for. A component goes along the axes in brackets; a tensor function along `axes`:
 # numbers, letters of a head ("h, w"), or "...", all of them. In tensor functions `sum`, `max`, `min`, `relu`,
-# `sigmoid`, `tanh` and `sqrt` are primitives.
+# `sigmoid`, `tanh`, `sqrt` and `erf` are primitives.
 
 # -- elements --
 
@@ -20,6 +20,7 @@ silu = (I & sigmoid) >> elementwise("f: x, y -> x * y")
 gelu = elementwise("f: x -> x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) / 2")
 tanh = elementwise("f: x -> tanh(x)")
 sqrt = elementwise("f: x -> sqrt(x)")
+erf = elementwise("f: x -> erf(x)")
 softplus = elementwise("f: x -> max(x) + log(1 + exp(0 - max(x, 0 - x)))")
 op softplus(x) = relu(x) + log(1 + exp(-(abs(x))))
 op silu(x) = x *. sigmoid(x)
@@ -70,7 +71,7 @@ op layer_norm(x; axes = -1, eps = 0.00001) {
 matmul = einsum("...ij,...jk->...ik")
 
 # images n c h w, as many output channels as w has, weights o c u v inside the image
-conv2d(x[n,c,h,w], w[o,c,u,v]) = nc(1y+u)(1x+v)*ocuv~noyxcuv >> +noyxcuv~noyx
+conv2d(x[n,c,h,w], w[o,c,u,v]) = nc(y+u)(x+v)*ocuv~noyxcuv >> +noyxcuv~noyx
 max_pool2d = >nc(2y+u:2)(2x+v:2)~ncyx
 mean_pool2d = nc(2y+u:2)(2x+v:2)~ncyxuv >> einx.mean("n c y x [u v]")
 """
@@ -88,6 +89,7 @@ PLAIN = (
     "gelu",
     "tanh",
     "sqrt",
+    "erf",
     "softplus",
     "matmul",
     "conv2d",
@@ -101,7 +103,11 @@ NUMBERS = {
     "var": {"ddof": r"(?<=ddof=)0"},
     "std": {"ddof": r"(?<=ddof=)0"},
     "layer_norm": {"eps": r"0\.00001"},
-    "conv2d": {"stride": r"1(?=[yx])"},
+    "conv2d": {
+        "stride": r"(?<=\()(?=[yx])",
+        "dilation": r"(?<=\+)(?=[uv])",
+        "padding": r"(?<=[uv])(?=\))",
+    },
     **dict.fromkeys(("max_pool2d", "mean_pool2d"), _WINDOWS),
 }
 """Numbers that a call may give: a pattern for each, which finds it in the text of the component."""
@@ -115,5 +121,6 @@ def text_of(name: str, numbers: Mapping[str, float]) -> str:
         if re.search(rf"\b{inner}\b", program):
             program = re.sub(rf"\b{inner}\b", f"({text_of(inner, {})})", program)
     for key, number in numbers.items():
-        program = re.sub(NUMBERS[name][key], f"{number:.17g}", program)
+        sign = "-" if key == "padding" else ""
+        program = re.sub(NUMBERS[name][key], f"{sign}{number:.17g}", program)
     return program

@@ -36,7 +36,7 @@ INFIX = {
 """The operators between operands, by their signs."""
 TOKEN = re.compile(
     r"\s+|(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<sign>->|[-+*/(),;:\[\]])"
+    r"|(?P<sign>->|\*(?!\*)|[-+/(),;:\[\]])"
 )
 EXAMPLE = "for example: `f: x[i,j], y[j] -> x * y; sum: x + y`"
 ORDER_HELP = "f lines up the last axes of inputs, c the first ones; it comes first: `f: x -> x * x`"
@@ -172,10 +172,14 @@ class _KernelReader(Symbols):
 
     def strange(self, span: Span) -> NotationError:
         c = span.text()
+        if span.source.text.startswith("**", span.start):
+            span = Span(span.source, span.start, span.start + 2)
+            c = "**"
         hints = {
+            "**": "a power is `pow(x, 3)`, a square `square(x)`",
             ">": "`max(x, y)`, `gt(x, y)` and `gte(x, y)` are functions here",
             "<": "`min(x, y)`, `lt(x, y)` and `lte(x, y)` are functions here",
-            "^": "`pow(x, y)` is a function here",
+            "^": "a power is `pow(x, 3)`, a square `square(x)`",
             "=": "`eq(x, y)` is a function here",
         }
         message = f"`{c}` is no part of an elementwise kernel"

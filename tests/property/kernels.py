@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -21,7 +22,12 @@ BINARY: dict[str, Any] = {
     "max": np.maximum,
     "min": np.minimum,
 }
-UNARY: dict[str, Any] = {"neg": np.negative, "tanh": np.tanh, "square": np.square}
+UNARY: dict[str, Any] = {
+    "neg": np.negative,
+    "tanh": np.tanh,
+    "erf": np.vectorize(math.erf, otypes=[float]),
+    "square": np.square,
+}
 NUMBERS = (2.0, 0.5, 0.3, -1.7)
 
 Part = str | float | tuple[Any, ...]

@@ -14,6 +14,7 @@ Where notes say so, an element outside of an array is 0, or what reads it is lef
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -512,6 +513,7 @@ ARITHMETIC: dict[str, Callable[..., Value]] = {
 }
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **{name: of_float(getattr(np, name)) for name in ("exp", "sqrt", "log", "sin", "cos", "tanh")},
+    "erf": of_float(math.erf),
     "max": larger,
     "min": smaller,
     "bool": bool,

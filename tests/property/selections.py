@@ -7,6 +7,7 @@ that is finite, so must the gradient and the directional derivative of the progr
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -38,6 +39,7 @@ SLOPES: dict[str, Any] = {
     "neg": lambda x, _: -np.ones_like(x),
     "square": lambda x, _: 2 * x,
     "tanh": lambda _, z: 1 - z * z,
+    "erf": lambda x, _: 2 / np.sqrt(np.pi) * np.exp(-x * x),
 }
 MEANING: dict[str, Any] = {
     "exp": np.exp,
@@ -47,6 +49,7 @@ MEANING: dict[str, Any] = {
     "neg": np.negative,
     "square": np.square,
     "tanh": np.tanh,
+    "erf": np.vectorize(math.erf, otypes=[float]),
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -256,6 +259,7 @@ INDEX = {
     "neg": "(-i~i)({})",
     "square": "(i*i~i)({0}, {0})",
     "tanh": '(elementwise("f: x[i] -> tanh(x)"))({})',
+    "erf": '(elementwise("f: x[i] -> erf(x)"))({})',
     "add": "(i+i~i)({}, {})",
     "sub": "(i-i~i)({}, {})",
     "mul": "(i*i~i)({}, {})",

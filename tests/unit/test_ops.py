@@ -82,6 +82,7 @@ def test_every_primitive_is_used() -> None:
         "sin",
         "cos",
         "tanh",
+        "erf",
         "where",
         "floor_divide",
     }  # of tensor operations, and of those in einx notation
@@ -116,7 +117,7 @@ def types_of(primitive: Primitive) -> tuple[str, ...]:
 
 CASES = [(p.name, dtype) for p in PRIMITIVES.values() if p.kind != "move" for dtype in types_of(p)]
 
-LIBM = {"pow", "sqrt", "sqrtf", "sin", "cos"}
+LIBM = {"pow", "sqrt", "sqrtf", "sin", "cos", "erf"}
 """Functions that C programs take from the C library."""
 
 SAMPLES: dict[str, list[float]] = {
@@ -221,7 +222,16 @@ def test_c_means_what_the_oracle_means(library: Any, name: str, dtype: str) -> N
     got = np.empty(len(pairs), dtype=want.dtype)
     inputs = [ffi.from_buffer(column) for column in (*columns, columns[0], columns[0])[:3]]
     getattr(functions, f"{name}_of_{dtype}")(len(pairs), *inputs, ffi.from_buffer(got))
-    if want.dtype.kind != "f" or name not in ("exp", "ln", "log", "pow", "sin", "cos", "tanh"):
+    if want.dtype.kind != "f" or name not in (
+        "exp",
+        "ln",
+        "log",
+        "pow",
+        "sin",
+        "cos",
+        "tanh",
+        "erf",
+    ):
         np.testing.assert_array_equal(got, want)
     else:
         np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == "f32" else 1e-14, atol=1e-44)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import Error, Label, ModuleError, gathered, keep, place, visible
 from ilang.core.ir import syntax
+from ilang.core.library import LIBRARIES
 from ilang.core.notation.advice import ADVISED
 from ilang.core.notation.components.arity import Wires, wires_of_all
 from ilang.core.notation.components.combinator import read_program
@@ -431,7 +432,10 @@ def _no_definition(reader: Reader) -> ModuleError:
         help_line = f"give it a name: `total = {first}`" if len(first) < 60 else "give it a name"
     elif close in ("def", "fn", "fun", "func", "function"):
         help_line = "a tensor function is `op f(x) = x + 1`, a routine `cd step(x) { ... }`"
-    elif close in ("let", "use", "include", "import", "from"):
+    elif close in ("use", "include", "import", "from"):
+        named = [each for each in LIBRARIES if re.search(rf"\b{each}\b", first)]
+        help_line = f"`use {named[0] if named else 'nn'}` makes the definitions of a library known"
+    elif close == "let":
         help_line = "there is no keyword before the name"
     return ModuleError("E0406", message, span, help_line)
 

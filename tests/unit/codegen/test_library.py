@@ -93,6 +93,7 @@ CHECKS = {
         need(exp_f32(0) == 1 && exp_f64(0) == 1 && ln_f32(1) == 0 && ln_f64(1) == 0 && pow_f32(2, 10) == 1024);
         need(exp_f32(-INFINITY) == 0 && exp_f64(INFINITY) == INFINITY && ln_f32(0) == -INFINITY && isnan(ln_f64(-1)));
         need(tanh_f32(0) == 0 && tanh_f64(INFINITY) == 1 && sin_f32(0) == 0 && cos_f32(0) == 1 && isnan(sin_f32(NAN)));
+        need(erf_f32(0) == 0 && erf_f32(INFINITY) == 1 && erf_f32(-5) == -1 && isnan(erf_f32(NAN)));
         need(divides_f32(3) && !divides_f32(0x1p65f) && quotient_f32(1, 3, 1.0f / 3) == 1.0f / 3);
         need(bits_of_f32(0x1p50f) << 1 == MOST_DIVIDED);
     """,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ ELEMENTS: dict[str, Callable[..., Any]] = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "tanh": np.tanh,
     "sqrt": lambda x: np.emath.sqrt(x).real + np.where(x < 0, np.nan, 0),
+    "erf": np.vectorize(math.erf, otypes=[float]),
     "softplus": lambda x: np.logaddexp(x, 0),
     "gelu": lambda x: x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2,
 }
@@ -111,6 +113,16 @@ def test_numbers_of_a_call(target: str) -> None:
     windows = np.lib.stride_tricks.sliding_window_view(images, (2, 3), (2, 3))[:, :, ::2, ::2]
     expected = np.einsum("ncyxuv,ocuv->noyx", windows, weights)
     np.testing.assert_allclose(lib.conv2d(images, weights, stride=2, target=target), expected)
+    for stride, dilation, padding in ((1, 2, 2), (2, 1, 1), (3, 2, 0), (2, 3, 4)):
+        padded = np.pad(images, ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
+        shape = (dilation + 1, 2 * dilation + 1)
+        if any(size < window for size, window in zip(padded.shape[2:], shape, strict=True)):
+            continue
+        windows = np.lib.stride_tricks.sliding_window_view(padded, shape, (2, 3))
+        windows = windows[:, :, ::stride, ::stride, ::dilation, ::dilation]
+        expected = np.einsum("ncyxuv,ocuv->noyx", windows, weights)
+        given = {"stride": stride, "dilation": dilation, "padding": padding}
+        np.testing.assert_allclose(lib.conv2d(images, weights, target=target, **given), expected)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -163,6 +175,7 @@ def test_gradients() -> None:
         "sigmoid",
         "softplus",
         "tanh",
+        "erf",
     ):
         f, step = i(name), 1e-6 * np.sin(np.arange(X.size)).reshape(X.shape)
         slope = (cotangent * (f(X + step) - f(X - step))).sum() / 2

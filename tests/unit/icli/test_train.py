@@ -366,6 +366,16 @@ def test_numbers_of_no_class_are_refused(here: Path) -> None:
         assert done.returncode == int(bool(code))
 
 
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_class_numbers_that_a_head_declares(tmp_path: Path, command: str) -> None:
+    """The rows of a head are enough to say so: no shape is given."""
+    text = "use nn\nop f(x, t: i64[b|]) = cross_entropy(linear(x; 3), t)\n"
+    (tmp_path / "m.i").write_text(text)
+    done = i(command, "m.i", cwd=tmp_path)
+    assert "error[E0512]: `cross_entropy` takes a share of each class" in done.stderr
+    assert "for class numbers, `cross_entropy_at(linear(x; 3), t)`" in done.stderr
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.float32])
 @pytest.mark.parametrize("shape", [(8,), (8, 1)])
 def test_class_numbers_in_the_place_of_shares(here: Path, kind: Any, shape: Any) -> None:

@@ -395,6 +395,8 @@ def test_refusals(text: str, code: str, line: int, column: int) -> None:
         ("op g(x; n = 1) = x *. n\nop f(x) = g(x, 2)", "configuration follows a `;`: `(x; 2)`"),
         ("op g(x; n) = x *. n\nop f(x; m) = g(x, m)", "configuration follows a `;`: `(x; m)`"),
         ("op f(x) = softmax(x)", "`use nn` has `softmax`"),
+        ("import std", "`use std` makes the definitions of a library known"),
+        ("from nn import linear", "`use nn` makes the definitions of a library known"),
         ("op f(x) = linnear(x; 3)", "did you mean `linear`, of `nn`?"),
         ("use nn\nop f(x) = gelu(x)", "`use std` has `gelu`"),
         ("def f(x):", "a tensor function is `op f(x) = x + 1`, a routine `cd step(x) { ... }`"),

@@ -62,6 +62,8 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("tanh", "E0401", "`tanh` is"),
     ("softmax", "E0401", "along j is `(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij`"),
     ("softmax(x)", "E0401", "`softmax` along j"),
+    ('elementwise("f: x -> x ** 2")', "E0180", "`pow(x, 3)`, a square `square(x)`"),
+    ('elementwise("f: x -> x ^ 2")', "E0180", "`pow(x, 3)`, a square `square(x)`"),
     ("softmx", "E0401", "did you mean `softmax`, of `std`?"),
     ("matmul", "E0401", "`ik*kj~ijk >> +ijk~ij`"),
     ("matmul(x, y)", "E0401", "`ik*kj~ijk >> +ijk~ij`"),

@@ -7,7 +7,7 @@ syntax match ilangSign ;\v\C[-+*/<>^$=!&|~@?]+;
 syntax match ilangWire ;\v\C%(\S)@<!%(\>\>|\<\<|\&|\|)%(\S)@!;
 syntax match ilangName ;\v\C[A-Za-z_]\w*;
 syntax match ilangCall ;\v\C[A-Za-z_]\w*%(\()@=;
-syntax match ilangBuiltin ;\v\C%(<|>)%(I|einsum|einx|elementwise|i)%(<|>)|%(<|>)%(abs|cos|dim|einmax|elements|exp|exp2|file|fill|fma|interleave|log|log2|max|min|neg|range|recip|recip_sqrt|relu|sat01|sigmoid|sin|sqrt|square|stop_gradient|sum|tanh|track|transpose|values|where)%(<|>)%(\s*\()@=;
+syntax match ilangBuiltin ;\v\C%(<|>)%(I|einsum|einx|elementwise|i)%(<|>)|%(<|>)%(abs|cos|dim|einmax|elements|erf|exp|exp2|file|fill|fma|interleave|log|log2|max|min|neg|range|recip|recip_sqrt|relu|sat01|sigmoid|sin|sqrt|square|stop_gradient|sum|tanh|track|transpose|values|where)%(<|>)%(\s*\()@=;
 syntax match ilangConstant ;\v\C%(<|>)%(false|true)%(<|>);
 syntax match ilangNumber ;\v\C\d+%(\.\d+)?%([eE][-+]?\d+)?;
 syntax match ilangKeyword ;\v\C%(<|>)%(backprop|cd|else|for|forward|grad|if|in|not|op|params|prim|repeat|return|use|zero_grads)%(<|>);
