@@ -27,6 +27,8 @@ ALONG = ("norm", "logsumexp", "count_nonzero")
 KERNELS = {
     **{name: f"x -> {name}(x)" for name in ("sin", "cos", "tanh", "square")},
     "where": "c, x, y -> where(c, x, y)",
+    "floor_divide": "x, y -> floor_divide(x, y)",
+    "mod": "x, y -> x - y * floor_divide(x, y)",
     "clip": "x, a, b -> min(max(x, a), b)",
     "clamp": "x, a, b -> min(max(x, a), b)",
 }

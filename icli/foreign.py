@@ -19,6 +19,7 @@ from ilang.icli.array_functions import (
     BINARY,
     COUNTS,
     JOINED,
+    KERNELS,
     KNOWN,
     LETTERS,
     PLACES,
@@ -48,6 +49,7 @@ OPERATORS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
     ast.Gt: ">>", ast.GtE: ">=", ast.Lt: "<<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
     ast.And: "&&", ast.Or: "||", ast.BitAnd: "&&", ast.BitOr: "||", ast.MatMult: "@",
+    ast.FloorDiv: "floor_divide", ast.Mod: "mod",
 }  # fmt: skip
 SIGNS: dict[type, str] = {ast.USub: "-", ast.Not: "!!", ast.Invert: "!!"}
 MODULES = ("np", "numpy", "torch", "math", "jnp")
@@ -265,6 +267,8 @@ class _NamedSteps:
     def binary(self, sign: str, left: ast.expr, right: ast.expr) -> Array:
         """An operator between two arrays, or an array and a number."""
         one, other = self.array(left), self.array(right)
+        if sign in KERNELS:
+            return self.step(combined(sign, [one, other], None), one, other)
         if sign == "@":
             return self.product(one, other)
         numbers = [_is_number(left), _is_number(right)]

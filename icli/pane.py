@@ -22,7 +22,7 @@ from ilang.core.notation.lines import without_comments
 from ilang.icli.candidates import completions
 from ilang.icli.entries import Entries
 from ilang.icli.filled import RANGE, is_filled
-from ilang.icli.lines import BINDS, DEFINES, NAME, closing
+from ilang.icli.lines import BINDS, DEFINES, NAME, closing, open_bracket
 from ilang.icli.readings import read
 from ilang.icli.session import ReplSession
 
@@ -75,6 +75,9 @@ def pane(session: ReplSession, text: str) -> list[str]:
         entries = Entries(session.is_array)
         typed = [*entries.of(text.split("\n")), *entries.rest()]
         text = typed[-1] if typed else ""
+        at = open_bracket(without_comments(text))
+        if 0 <= at:
+            return [f"`{text[at]}` is open: close it, or end with an empty line, or Ctrl-C"]
     code = without_comments(text)
     if not code.strip() or LONGEST < len(code) or code.lstrip().startswith((":", "?")):
         return []

@@ -69,6 +69,8 @@ HEAD = re.compile(
     rf"\s*(?:(?P<array>{NAME})\.(?:shape|dtype)|(?:type|typeof)\((?P<other>{NAME})\))\s*"
 )
 """A question for the shape or the element type of an array."""
+SHAPE_OPTION = re.compile(r"--shape (?:(?=[\w.])|'?(?=\w+=))([^\s'`;]*)'?")
+"""The option of commands for which the REPL has ``:shape``."""
 MOST_UNDONE = 100
 """Lines that can be undone."""
 
@@ -128,7 +130,10 @@ class ReplSession:
                 if not line.startswith((":undo", ":edit")) and self._changed(before):
                     self._before = [*self._before[1 - MOST_UNDONE :], before]
         except Exception as failure:
-            return Reply((as_error(failure),), failed=True)
+            error = as_error(failure)
+            for each in (error, *error.others):
+                each.help = each.help and SHAPE_OPTION.sub(r":shape \1", each.help)
+            return Reply((error,), failed=True)
 
     def _changed(self, before: tuple[dict[str, Array], dict[str, str]]) -> list[str]:
         """The names that mean something else than before; the last result is none of them."""

@@ -50,6 +50,8 @@ def computed(session: ReplSession, line: str) -> Any:
         ("x[::-1]", X[::-1]),
         ("D[:, 2:0:-2]", D[:, 2:0:-2]),
         ("x & x", [1, 1, 1]),
+        ("D % 4 + D // 4", D % 4 + D // 4),
+        ("-x % v[0] - np.mod(x, v[1])", (-X) % 1 - X % 2),
         ("D[ids]", D[IDS]),
         ("D[:, ids]", D[:, IDS]),
         ("sum(D, dims=1)", D.sum(0)),

@@ -565,3 +565,11 @@ def test_axis_0_is_the_batch_of_calls() -> None:
     assert "at hand" in text(session.feed(":shape off"))
     for wrong in ("x=a|3", "=3", "x=1||2"):
         assert code(session.feed(f":shape {wrong}")) == "E0810"
+
+
+def test_help_names_the_command_for_shapes(session: ReplSession) -> None:
+    session.feed('both = einx.softmax("... [c]") >> (I & I)')
+    session.feed('op net(x) = "w" 3 * x')
+    for line in ("softmax >> softmax", "use nn", "op f(x) = linear(x; 3)", "f"):
+        for part in session.feed(line).parts:
+            assert "--shape" not in str(part) or not isinstance(part, Error), part
