@@ -95,7 +95,7 @@ class Formulas:
         """The place of each value on the page: as written, but results that nothing reads in their own order."""
         indices = [i for n in shaped.nodes if isinstance(n, Assignment) for i in n.indices()]
         self.reserved = {each.name for each in ports if not each.dims}
-        self.reserved |= {shaped.sizes[n].name for index in indices for _, n in index.sizes}
+        self.reserved |= {self.sizes[n] for index in indices for _, n in index.sizes}
         plain = _letters_beside_extents(shaped, self.kept, self.sizes)
         self.plain = (plain or set()) - self.reserved
         self.reserved |= set() if plain is None else names
