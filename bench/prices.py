@@ -3,7 +3,7 @@
 For contractions drawn at random, the chosen tile is compiled and timed beside others: some that prices compared, and as
 many drawn from all that are legal, with any rows, lanes, sizes, splits of the sum and orders of loops. The rank
 correlation of price and time says whether the price sorts them; the regret is the time of the chosen one over that of
-the fastest. ``--tiles 200 --count 4`` takes some five minutes.
+the fastest. ``--tiles 200 --count 4`` takes some five minutes, ``--suite tccg --count 37 --tiles 12`` three.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
+from bench import tccg
 from bench.drawn import contraction
 from bench.measure import QUICK_EFFORT, Effort, rounds
 from bench.suites import Task
@@ -42,14 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m bench.prices", description=__doc__)
     parser.add_argument("--seed", type=int, help="of the contractions; by default a new one")
     parser.add_argument("--count", type=int, default=8, help="contractions")
+    parser.add_argument("--suite", choices=("drawn", "tccg"), default="drawn")
     parser.add_argument("--tiles", type=int, default=16, help="tiles of each")
     parser.add_argument("--quick", action="store_true", help="time little: does everything work?")
     options = parser.parse_args(arguments)
     seed = random.randrange(10**6) if options.seed is None else options.seed
     print(f"--seed {seed}")
     found = []
-    for number in range(options.count):
-        workload = contraction(random.Random(f"{seed} {number}"))
+    drawn = (contraction(random.Random(f"{seed} {number}")) for number in range(options.count))
+    suite = tccg.tasks(seed, 0) if options.suite == "tccg" else drawn
+    for workload in islice(suite, options.count):
         pairs = _timed(workload, options.tiles, QUICK_EFFORT if options.quick else EFFORT)
         if len(pairs) < 3:
             continue

@@ -453,7 +453,7 @@ CPU = Machine(
         way_bytes=(4 << 10, 64 << 10, 0),
         line_cycles=(1.0, 2.4, 6.0),
         filling=0.5,
-        scattered=(0.5, 0.5, 20.0),
+        scattered=(0.5, 0.5, 10.0),
         written=(0.0, 2.0, 10.0),
         parted=(2.0, 4.0, 20.0),
     ),
