@@ -244,6 +244,8 @@ def reach(steps: Sequence[tuple[int, Extent]], after: int) -> Extent:
         return number(0)
     last = 1 + sum(c * count for c, count in known) - sum(c for c, _ in steps)
     others = [(c, e) for c, e in steps if e.constant() is None]
+    if last == 0 and [c for c, _ in others] == [1]:
+        return others[0][1]
     whole = linear(others, last)
     return Extent("when", (whole, *(e for _, e in others)), after=after) if others else whole
 

@@ -106,6 +106,15 @@ def test_indices(text: str, expected: Any, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_a_window_of_one_element_is_copied_as_long_as_its_array(target: str) -> None:
+    """Once its loop has no iterations to walk, an index is an axis whose extent is that of the copy."""
+    rows = np.arange(30.0).reshape(6, 5)
+    for text in (">(n+t:1)(2u+1)~nu || 0 n u t", ">(n+t:1)(2u+1)~nu | n:4 | n 0 n' u t"):
+        np.testing.assert_array_equal(i(text)(rows, target=target), rows[:, 1::2])
+        np.testing.assert_array_equal(i(text).dynamic()(rows, target=target), rows[:, 1::2])
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_empty_windows_and_dimensions(target: str) -> None:
     f = i("(y+u)*u~yu >> +yu~y")
     assert f(np.ones(0, np.float32), np.ones(1, np.float32), target=target).shape == (0,)
