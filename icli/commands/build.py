@@ -77,6 +77,8 @@ def run(request: Request, screen: Screen) -> int:
     if request.has("--wheel"):  # which has names of Python
         callers = [*(head.name for head in chosen), *(graph.name for graph in graphs)]
     _tell_functions(screen, callers, inlined_in(module.source.text, functions, sessions))
+    for file in written:  # last, since a reader may leave after the first
+        screen.write_path(str(file))
     return 0
 
 
@@ -147,7 +149,7 @@ def _tell(
     written: Sequence[Path],
     source: str,
 ) -> None:
-    """Tell what was assumed of components, which names are others in C, and the files."""
+    """Tell what was assumed of components, and which names are others in C."""
     from pathlib import Path
 
     from ilang.codegen.project.render import fixed
@@ -163,8 +165,6 @@ def _tell(
         renames = ()
     for name, other in dict.fromkeys(renames):
         screen.note(f"{name} is called {other} in C, where that name is taken")
-    for file in written:
-        screen.write_path(str(file))
 
 
 def _sessions(
