@@ -305,10 +305,11 @@ def _are_blocks(
 ) -> bool:
     """Whether loops around a reduction are over blocks of its accumulators, perhaps one alone: too few for threads.
 
-    Strips of a row that registers hold are too few where there are more blocks of terms.
+    Strips of a row that registers hold are too few where there are more blocks of terms. What is computed inside of
+    such loops would be computed again in each chunk.
     """
     inside = {loop.axis for loop in reduction.loops} - reduction.reduced
-    if not {x.axis for x in around} <= inside:
+    if not {x.axis for x in around} <= inside or _stages_inside(reduction, around):
         return False
     if not isinstance(each, RegisterTile):
         return None in reduction.counts

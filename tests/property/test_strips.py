@@ -90,6 +90,18 @@ def test_sums_of_more_terms_than_f32_adds_are_right(
             np.testing.assert_array_equal(found, wanted, err_msg=f"{text} {shape}")
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("shape", [(2163, 523), (600, 40), (1025, 385), (5000, 77)])
+def test_sums_inside_of_strips_are_in_blocks_of_terms(shape: tuple[int, int]) -> None:
+    """A mean that a sum of squares rests on is computed once, and adds 512 terms in f32 as that does."""
+    text = "(I & (+ij~j >> (I | 0.5) >> j*.~j)) >> ij-j~ij >> (I & I) >> ij*ij~ij >> +ij~j"
+    assert "f64(in0" not in i(text).loops(shape)
+    values = array(random.Random(f"{shape}"), shape, np.float32)
+    wanted = i(text)(values, target="numpy")
+    for threads in (1, 2):
+        np.testing.assert_allclose(i(text)(values, threads=threads), wanted, rtol=1e-5)
+
+
 def test_long_sums_of_columns_are_accurate() -> None:
     """Sums of 512 terms in f32 are added in f64."""
     values = np.random.default_rng(0).random((70_001, 40), np.float32)

@@ -127,10 +127,12 @@ class LoopPrice(TilePrice):
             beside = prod(self.trips[n] for n in self.beside)
             chained, begun = self.count / beside * core.latency, self.count / self.terms / beside
             if is_plain:
-                # Sums of several blocks of terms are added in f64.
+                # Sums of several blocks of terms are added in f64, and terms of a strip that ends early in memory.
                 blocks = vectors / self._together() - vectors / self.terms
-                added = 2 * core.merged * blocks
-                return vectors * max(loads, held_step), chained, added, begun * core.begun
+                whole = self.extents[order[self.lanes].axis]
+                early = self.count / whole * ceil(whole % width / self.vector)
+                issued = (vectors - early) * max(loads, held_step) + early * core.merged
+                return issued, chained, 2 * core.merged * blocks, begun * core.begun
             # Compilers make vectors of it, shorter ones for what is left; they leave one row of sums in memory, and
             # several rows of extremes.
             vectors = runs * (width // self.vector + (width % self.vector).bit_count())

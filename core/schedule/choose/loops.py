@@ -59,6 +59,26 @@ def priced_loops(
     return sorted(prices, key=lambda pair: max(pair[1].cycles(), 1.02 * least))
 
 
+def in_blocks(
+    node: Assignment, loops: Loops, extents: Extents, machine: Machine, around: int
+) -> Loops:
+    """Loops inside of so many others, with the terms of a sum of f32 in blocks of those that are added in f32.
+
+    Loops stay as they are where terms are in lanes, already in blocks, or not known.
+    """
+    factors, order = loops
+    inner, reduced = order[around:], node.reduced_axes()
+    terms = [loop.axis for loop in inner if loop.axis in reduced]
+    is_split = any(factors[axis] or extents.fixed(node.sizes[axis]) is None for axis in reduced)
+    if machine.core is None or is_split or len(terms) < len(reduced) or inner[-1].axis in reduced:
+        return loops
+    parts, blocks = _Candidates(node, extents, terms, (), machine, 0).blocks(terms)
+    first = next(n for n, loop in enumerate(inner) if loop.axis in reduced)
+    others = [loop for loop in inner[first:] if loop.axis not in reduced]
+    split = tuple((parts[a],) if a in parts else each for a, each in enumerate(factors))
+    return split, (*order[:around], *inner[:first], *blocks, *others)
+
+
 def scan_loops(
     node: Assignment, scan: Scan, order: Sequence[int], extents: Extents, machine: Machine
 ) -> Loops:
@@ -130,7 +150,7 @@ class _Candidates:
     def _in_registers(self, others: list[int], terms: list[int], lanes: int) -> Iterator[Loops]:
         """A row of results in registers, with rows beside it where there is room; a strip of one that is too long."""
         tiles, count = self.machine.tiles, self._fixed(lanes)
-        parts, inner = self._blocks(terms)
+        parts, inner = self.blocks(terms)
         outer = [*map(Loop, (*self.around, *others))]
         vector = self.machine.vector_lanes("f32")
         count_of_terms = prod(self._fixed(axis) or 1 for axis in terms)
@@ -138,9 +158,12 @@ class _Candidates:
         if count is None or room < count:
             # Compilers write out loops over few terms, and do it well for a few vectors.
             is_long = self.node.acc == "+" and tiles.unrolled_terms < count_of_terms
-            few = -(-balanced(count, room) // vector) * vector if count else tiles.lanes
-            strips = {**parts, lanes: few if is_long else tiles.lanes}
-            yield self._split(strips, (*outer, Loop(lanes), *inner, Loop(lanes, 1)))
+            widths = [tiles.lanes]
+            if is_long and count:
+                widths = [-(-balanced(count, room) // vector) * vector, room, tiles.lanes]
+            for width in widths:
+                strips = {**parts, lanes: width}
+                yield self._split(strips, (*outer, Loop(lanes), *inner, Loop(lanes, 1)))
             return
         most = room // (ceil(count / vector) * vector)
         # Compilers make vectors of what is walked in steps, and do it well for a few rows.
@@ -152,7 +175,7 @@ class _Candidates:
                 yield self._split({**parts, others[-1]: rows}, loops)
         yield self._split(parts, (*outer, *inner, Loop(lanes)))
 
-    def _blocks(self, terms: Sequence[int]) -> tuple[dict[int, int], list[Loop]]:
+    def blocks(self, terms: Sequence[int]) -> tuple[dict[int, int], list[Loop]]:
         """The splits and loops over terms of which so many are added in f32 as may be, and their sums in f64."""
         is_widened = self.node.acc == "+" and self.node.scalar.dtype == "f32"
         left = MOST_TERMS if is_widened else None

@@ -15,7 +15,7 @@ from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
-from ilang.core.schedule.choose.loops import Loops, priced_loops
+from ilang.core.schedule.choose.loops import Loops, in_blocks, priced_loops
 from ilang.core.schedule.choose.packing import Across, Packed, TileAxes, packed_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.fuse import axis_pairs, mapping
@@ -83,8 +83,10 @@ def _priced_depth(
 def loops_inside(analysis: Analysis, value: int, loops: Loops, shared: int) -> Loops:
     """The splits and loops of a value inside of so many loops of its readers: of a reduction, the cheapest."""
     node = analysis.shaped.assignment(value)
-    if not node.reduced_axes() or node.base is not None or any(loops[0]):
+    if not node.reduced_axes() or node.base is not None:
         return loops
+    if any(loops[0]):
+        return in_blocks(node, loops, analysis.extents, analysis.machine, shared)
     reads = reads_of(node, analysis.accesses[value])
     axes = [loop.axis for loop in loops[1]]
     return priced_loops(node, analysis.extents, axes, reads, analysis.machine, shared)[0][0]

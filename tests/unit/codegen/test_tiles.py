@@ -87,7 +87,7 @@ def test_a_strip_of_windows_goes_from_registers_into_the_result() -> None:
     assert "const int stored_out_tile = il_HAS_VECTORS && 64 * j + 63 < 400;" in text
     assert "stored_out_tile ? &out[i * 400 + 64 * j] : out_tile);" in text
     assert text.count("#pragma GCC unroll 3\n") == 2
-    assert "#pragma GCC unroll 9" not in component.source("c", (20, 402), (9, 9))
+    assert "#pragma GCC unroll 9\n" not in component.source("c", (20, 402), (9, 9))
     random = np.random.default_rng(0)
     image, weights = (random.integers(-3, 4, n).astype(np.float32) for n in ((20, 402), (3, 3)))
     expected = component(image, weights, target="numpy")
