@@ -200,11 +200,7 @@ def _assign(
     if 0 in domain:  # before the positions along its other axes take memory
         return _of_nothing(node, values, dims, types)
     indices = _Indices(domain, values, extents)
-    operands: list[Array] = []
-    for read in node.reads:
-        element = _read(values[read.value], [indices(part) for part in read.index])
-        holds = indices.holds(read.guards)
-        operands.append(np.where(holds, element, element.dtype.type(0)))
+    operands = _operands(node, values, indices)
     counted = indices.holds(node.guards)
     full = np.broadcast_to(_scalar(node.scalar, operands, types, indices), domain)
     if node.base is not None:
@@ -215,6 +211,37 @@ def _assign(
             node, full.astype(types[node.acc_dtype()]), np.broadcast_to(counted, domain), types
         )
     return _arranged(node, full).reshape(dims)
+
+
+def _operands(node: Assignment, values: Sequence[Array], indices: _Indices) -> list[Array]:
+    """The operands of an assignment over its domain, one for each read."""
+    operands: list[Array] = []
+    for read in node.reads:
+        element = _read(values[read.value], [indices(part) for part in read.index])
+        holds = indices.holds(read.guards)
+        operands.append(np.where(holds, element, element.dtype.type(0)))
+    return operands
+
+
+def operands_at(
+    node: Assignment, values: Sequence[Array], extents: Sequence[int], place: int
+) -> list[Array]:
+    """The elements of each read that one element of the result is computed from; none for a node with a base.
+
+    Args:
+        node: the assignment.
+        values: that of every node.
+        extents: one per size of the program.
+        place: the number of the element in the memory of the result.
+    """
+    domain = tuple(extents[size] for size in node.sizes)
+    if node.base is not None or 0 in domain:
+        return []
+    kept = node.output_axes()
+    at = dict(zip(kept, np.unravel_index(place, [domain[axis] for axis in kept]), strict=True))
+    index = tuple(at.get(axis, slice(None)) for axis in range(len(domain)))
+    operands = _operands(node, values, _Indices(domain, values, extents))
+    return [np.asarray(np.broadcast_to(each, domain)[index]) for each in operands]
 
 
 def _of_nothing(

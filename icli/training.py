@@ -150,18 +150,14 @@ class Training:
             return DataError(
                 "E0763", message, help="--debug-nan finds the expression where it appears first"
             )
-        from ilang.codegen.session.batches import not_finite
-        from ilang.codegen.session.session import first_not_finite
+        from ilang.codegen.session.not_finite import first_not_finite
 
         cause = first_not_finite(self.job.session, batch, *before)
         if cause is None:
             help_line = "the reference evaluator, with another order of additions, gives a number"
             return DataError("E0763", message, help=help_line)
-        node, value = cause
-        message += "; it appears first here"
-        return DataError(
-            "E0763", message, node.span, f"{not_finite(value)}; its operands have none"
-        )
+        node, elements = cause
+        return DataError("E0763", f"{message}; it appears first here", node.span, elements)
 
     def save(self) -> None:
         """Have a checkpoint written: where training is, beside parameters and state."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ilang.codegen.session.not_finite import not_finite
 from ilang.codegen.session.philox import bits
 from ilang.core.diagnostic import DataError
 
@@ -90,23 +91,3 @@ class Batches:
         for batch in range(start, self.count):
             rows = order[batch * self.size : (batch + 1) * self.size][self._part]
             yield {name: array[rows] for name, array in self._arrays.items()}
-
-
-def not_finite(array: Array) -> str:
-    """The first element of an array that is no finite number, and how many there are; "" where all are finite.
-
-    Example: ``nan at [17,3], and 2 of its 320 elements are nan or inf``
-    """
-    if array.dtype.kind != "f":
-        return ""
-    wrong = ~np.isfinite(array)
-    count = int(wrong.sum())
-    if not count:
-        return ""
-    at = np.unravel_index(int(wrong.argmax()), array.shape)
-    place = f" at [{','.join(map(str, at))}]" if at else ""
-    count_text = (
-        f"{count:,} of its {array.size:,} elements" if array.size > 1 else "its one element"
-    )
-    verb = "are" if count > 1 else "is"
-    return f"{array[at]}{place}, and {count_text} {verb} nan or inf"

@@ -56,7 +56,6 @@ from ilang.core.diagnostic import (
     counted,
 )
 from ilang.core.dtype import FLOATS, INTEGERS
-from ilang.core.ir.assignments import sources
 from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest
 
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
 
     from ilang.codegen.call.arguments import Array
     from ilang.codegen.session.model import Model, Options
-    from ilang.core.ir.shaped import Node
 
 KNOWN_LATER = ("parameters", "state", "config", "inputs", "_solved")
 """Attributes of a session whose shapes are known: before, its first run has to bring them."""
@@ -377,12 +375,12 @@ class Session:
         state = {path: self.state.now(path) for path in self.state}
         inputs = dict(zip(self._names, given, strict=True))
         try:
-            self._evaluated({"input": inputs, "parameter": kept, "declared": state})
+            self.evaluated({"input": inputs, "parameter": kept, "declared": state})
         except DataError as placed:
             return placed if placed.code == OUT_OF_RANGE else error
         return error
 
-    def _evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
+    def evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
         """A run by the evaluator, and the value of each node."""
         from ilang.core.reference import values_of
 
@@ -494,31 +492,6 @@ def _clear(state: Arrays) -> None:
     for path, tensor in state.tensors.items():
         with fitting(f"the values of {path}", tensor.space()):
             state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
-
-
-def first_not_finite(
-    session: Session,
-    given: Mapping[str, Any],
-    parameters: Mapping[str, Any],
-    state: Mapping[str, Any],
-) -> tuple[Node, Array] | None:
-    """The first expression of a run that gives a NaN, or else an infinity, of operands that have none; its value.
-
-    Args:
-        session: of the run.
-        given: inputs by name.
-        parameters: their values when the run began.
-        state: the same.
-    """
-    kept = {"input": given, "parameter": parameters, "declared": state}
-    shaped, values = session._evaluated(kept)  # noqa: SLF001 - of this module
-    for is_wrong in (np.isnan, np.isinf):
-        wrong = [bool(is_wrong(value).any()) for value in values]
-        nodes: tuple[Node, ...] = shaped.nodes
-        for number, node in enumerate(nodes):
-            if wrong[number] and not any(wrong[each] for each in sources(node)):
-                return node, values[number]
-    return None
 
 
 def _in_order(

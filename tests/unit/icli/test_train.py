@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,9 +21,10 @@ import numpy as np
 import pytest
 
 from ilang import Error, LossWarning, load
-from ilang.codegen.session.batches import Batches, not_finite
+from ilang.codegen.session.batches import Batches
 from ilang.codegen.session.checkpoint import read
 from ilang.codegen.session.mpi import FAILURE, MARK, relayed
+from ilang.codegen.session.not_finite import first_not_finite, not_finite
 from ilang.icli.curve import curve_svg, curve_text
 from ilang.icli.definitions import NOTHING_RETURNED
 from tests.unit.icli.front import ENTRY, environment, i
@@ -128,13 +130,25 @@ def test_a_loss_that_is_no_number_keeps_the_checkpoint(here: Path) -> None:
     train(here)
     before = (here / "m.safetensors").read_bytes()
     tokens = ("train", "m.i", "--data", "d.npz", "--batch", "16", "--config", "lr=1e30")
-    for more, shown in (((), "--debug-nan"), (("--debug-nan",), "op net(x)")):
+    operands = "op net.x.*; there `v` is from [^`]*, `[^`]*` is from "
+    for more, shown in (((), "--debug-nan"), (("--debug-nan",), operands)):
         done = i(*tokens, *more, cwd=here)
         assert done.returncode == 1
         assert "E0763" in done.stderr
         assert "at step 2" in done.stderr
-        assert shown in done.stderr
+        assert re.search(shown, done.stderr, re.DOTALL)
     assert (here / "m.safetensors").read_bytes() == before
+
+
+def test_the_operands_of_the_first_nan_are_told(tmp_path: Path) -> None:
+    text = 'cd step(x) {\n  loss = log(x - 2) ++ "...|... => 0"\n  return loss\n}'
+    (tmp_path / "f.i").write_text(text, encoding="utf-8")
+    session = load(tmp_path / "f.i").session("step", {"x": "3|"})
+    x = np.array([3, 1.5, 4], np.float32)
+    cause = first_not_finite(session, {"x": x}, {}, {})
+    assert cause is not None
+    count = "and 1 of its 3 elements is nan or inf"
+    assert cause[1] == f"nan at [1,0], {count}; there `x - 2` is -0.5"
 
 
 def test_data_that_is_no_number_is_told(here: Path) -> None:
