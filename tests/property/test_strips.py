@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang import i
+from ilang import einx, i
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -100,6 +100,12 @@ def test_sums_inside_of_strips_are_in_blocks_of_terms(shape: tuple[int, int]) ->
     wanted = i(text)(values, target="numpy")
     for threads in (1, 2):
         np.testing.assert_allclose(i(text)(values, threads=threads), wanted, rtol=1e-5)
+
+
+def test_sums_across_rows_stay_in_vectors() -> None:
+    """Terms of two axes, the last of which f32 adds: what lanes read is copied in squares, beside a tile."""
+    loops = einx.var("[a] b [c]").loops((28, 622, 55))
+    assert loops.count("in squares") == loops.count("in vectors of 16") == 2
 
 
 def test_long_sums_of_columns_are_accurate() -> None:

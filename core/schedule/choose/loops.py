@@ -64,13 +64,15 @@ def in_blocks(
 ) -> Loops:
     """Loops inside of so many others, with the terms of a sum of f32 in blocks of those that are added in f32.
 
-    Loops stay as they are where terms are in lanes, already in blocks, or not known.
+    Loops stay as they are where terms are in lanes, not known, or those of the innermost loop over terms no more.
     """
     factors, order = loops
     inner, reduced = order[around:], node.reduced_axes()
     terms = [loop.axis for loop in inner if loop.axis in reduced]
     is_split = any(factors[axis] or extents.fixed(node.sizes[axis]) is None for axis in reduced)
     if machine.core is None or is_split or len(terms) < len(reduced) or inner[-1].axis in reduced:
+        return loops
+    if (extents.fixed(node.sizes[terms[-1]]) or 0) <= MOST_TERMS:
         return loops
     parts, blocks = _Candidates(node, extents, terms, (), machine, 0).blocks(terms)
     first = next(n for n, loop in enumerate(inner) if loop.axis in reduced)
