@@ -407,9 +407,14 @@ class _ExplanationBuilder:
 
     def _cost(self) -> Cost:
         flops, work = Total(self.program), of_assignments(self.shaped, self.program.machine)
-        for value, _, _ in self.steps:
+        plans = (group.plan.instances for group in self.scheduled.groups)
+        carried = {each.value: each.along for plan in plans for each in plan if each.along}
+        for value, node, _ in self.steps:
             outputs = tuple(self.shaped.tensors[value].dims)
             domain = outputs if value in self.fused else work[value].sizes
+            if value in carried:  # each term is added once, whatever the element at which it is
+                along = carried[value].axis
+                domain = tuple(size for axis, size in enumerate(node.sizes) if axis != along)
             flops.add(work[value].operations, domain)
         traffic = Total(self.program)
         for size, extents in of_transfers(self.shaped):

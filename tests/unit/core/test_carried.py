@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ilang import i
 from ilang.core import pipeline
 from ilang.core.machine import CPU, GPU, Machine
 from tests.property import schedules
@@ -87,3 +88,10 @@ def test_the_printed_schedule_gives_the_same_code(text: str) -> None:
     shaped = pipeline.infer(graph, shapes=[shape])
     again = schedules.written_back(shaped, CPU)
     assert schedules.same_code(shaped, again, CPU)
+
+
+def test_work_counts_each_term_once() -> None:
+    for batch in (1, 3):
+        page = str(i("+b(k:20+j:20-19)~bk").explain((batch, 20)))
+        assert f"work     {20 * batch} flops" in page, page
+    assert "work     1,200 flops" in str(i("+b(k:20+j:20-19)~bk || j b k").explain((3, 20)))
