@@ -1,9 +1,10 @@
-"""How good prices of tiles are: ``python -m bench.prices``.
+"""How good prices of tiles, and of places of values, are: ``python -m bench.prices``.
 
 For contractions drawn at random, the chosen tile is compiled and timed beside others: some that prices compared, and as
 many drawn from all that are legal, with any rows, lanes, sizes, splits of the sum and orders of loops. The rank
 correlation of price and time says whether the price sorts them; the regret is the time of the chosen one over that of
-the fastest. ``--tiles 200 --count 4`` takes some five minutes, ``--suite tccg --count 37 --tiles 12`` three.
+the fastest. ``--tiles 200 --count 4`` takes some five minutes, ``--suite tccg --count 37 --tiles 12`` three. Places of
+values are in ``places.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import math
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -20,7 +21,7 @@ from unittest import mock
 
 import numpy as np
 
-from bench import tccg
+from bench import places, tccg
 from bench.drawn import contraction
 from bench.measure import QUICK_EFFORT, Effort, rounds
 from bench.suites import Task
@@ -46,27 +47,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=8, help="contractions")
     parser.add_argument("--suite", choices=("drawn", "tccg"), default="drawn")
     parser.add_argument("--tiles", type=int, default=16, help="tiles of each")
+    parser.add_argument("--places", type=int, default=8, help="programs with several readers")
     parser.add_argument("--quick", action="store_true", help="time little: does everything work?")
     options = parser.parse_args(arguments)
     seed = random.randrange(10**6) if options.seed is None else options.seed
     print(f"--seed {seed}")
-    found = []
+    effort = QUICK_EFFORT if options.quick else EFFORT
     drawn = (contraction(random.Random(f"{seed} {number}")) for number in range(options.count))
     suite = tccg.tasks(seed, 0) if options.suite == "tccg" else drawn
-    for workload in islice(suite, options.count):
-        pairs = _timed(workload, options.tiles, QUICK_EFFORT if options.quick else EFFORT)
-        if len(pairs) < 3:
+    tasks = islice(suite, options.count)
+    _print_all("tiles", ((task.name(), _timed(task, options.tiles, effort)) for task in tasks))
+    rngs = [random.Random(f"{seed} place {number}") for number in range(options.places)]
+    _print_all("places", (places.timed(rng, effort) for rng in rngs))
+    return 0
+
+
+def _print_all(what: str, timed: Iterable[tuple[str, list[tuple[float, float]]]]) -> None:
+    """Print how well prices sort ways to do something, the chosen one first, and how they do in the mean."""
+    found = []
+    for name, pairs in timed:
+        if len(pairs) < 2:
             continue
         correlation = _correlation(*zip(*pairs, strict=True))
         regret = pairs[0][1] / min(time for _, time in pairs)
         found.append((correlation, regret))
-        print(f"correlation {correlation:5.2f}  regret {regret:.2f}  {workload.name()}", flush=True)
+        print(f"{what}: correlation {correlation:5.2f}  regret {regret:.2f}  {name}", flush=True)
     if found:
         mean = math.exp(sum(math.log(regret) for _, regret in found) / len(found))
         middle = float(np.median([correlation for correlation, _ in found]))
         worst = max(regret for _, regret in found)
-        print(f"median correlation {middle:.2f}, mean regret {mean:.2f}, at worst {worst:.2f}")
-    return 0
+        print(
+            f"{what}: median correlation {middle:.2f}, mean regret {mean:.2f}, at worst {worst:.2f}"
+        )
 
 
 def _timed(workload: Task, count: int, effort: Effort) -> list[tuple[float, float]]:

@@ -311,13 +311,15 @@ def _schedule_of_written_axes(kept: Mapping[str, Any], machine: Machine) -> Sche
 def why(shaped: Shaped, machine: Machine = CPU) -> Why:
     """The reasons of the schedule of an inferred program: what was compared by price, and what rules chose."""
     from ilang.core.explain import why as reasons
-    from ilang.core.schedule.compared import compared
+    from ilang.core.schedule.compared import compared, compared_places
 
     stages = (VIEWS.stage, SCHEDULE.stage)
     viewed, scheduled = (
         value for step, value in steps_below(shaped, machine) if step.stage in stages
     )
-    return reasons.why(viewed, scheduled, *compared(scheduled))
+    priced, is_all = compared(scheduled)
+    kept = () if scheduled.is_apart else compared_places(viewed, machine)
+    return reasons.why(viewed, scheduled, (*priced, *kept), is_all)
 
 
 def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:

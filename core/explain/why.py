@@ -1,7 +1,8 @@
 """The reasons of a schedule that was chosen: the page of ``i explain --why``.
 
 A contraction whose tile a price chose has the best tilings beside each other, with what takes their cycles, and so has
-another reduction its best loops; the rest of a program is said to be chosen by rules.
+another reduction its best loops, and a value with several readers its places; the rest of a program is said to be
+chosen by rules.
 
 Example, ``ik*kj~ijk >> +ijk~ij`` of 512 each:
     out  +ijk~ij  12 tiles compared
@@ -108,7 +109,8 @@ def _page(priced: Priced) -> Iterator[str]:
         (f"  {n}", f"{each.cycles:,}".rjust(WIDTH), each.bound, each.schedule)
         for n, each in zip(numbers, priced.candidates, strict=True)
     ]
-    lines = table([("", "cycles".rjust(WIDTH), "most in", "schedule"), *rows])
+    head = "place" if priced.kind == "place" else "schedule"
+    lines = table([("", "cycles".rjust(WIDTH), "most in", head), *rows])
     if any(COLUMNS < len(line) for line in lines.splitlines()):
         first, *others = table(
             [("", "cycles".rjust(WIDTH), "most in"), *(r[:3] for r in rows)]
@@ -120,9 +122,10 @@ def _page(priced: Priced) -> Iterator[str]:
     yield ""
     at_once = [each.at_once for each in priced.candidates]
     added = [each.added for each in priced.candidates]
-    yield from _cells("side by side: the longest", numbers)
-    yield from _shares(priced.candidates, at_once)
-    yield from _cells("and besides", [])
+    if any(at_once):
+        yield from _cells("side by side: the longest", numbers)
+        yield from _shares(priced.candidates, at_once)
+    yield from _cells("and besides" if any(at_once) else "added", [] if any(at_once) else numbers)
     yield from _shares(priced.candidates, added)
     yield ""
     for text in (priced.reason, *priced.written):

@@ -33,6 +33,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     """
     if all(len(node.axes) < 2 for node in shaped.nodes if not isinstance(node, Input)):
         return shaped
+    from ilang.core.schedule.places import computed_again
     from ilang.core.transform.collapsed import collapsed_axes
     from ilang.core.transform.grouped_rows import grouped_rows
     from ilang.core.transform.layouts import with_long_rows
@@ -56,7 +57,10 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
             program = padded_windows(program, extents_of(program, small, machine), machine)
             program = summed_before(program, extents_of(program, small, machine))
         collapsed = collapsed_axes(program, extents_of(program, small, machine), machine)
-        return grouped_rows(collapsed, machine) if is_tiled else collapsed
+        if not is_tiled:
+            return collapsed
+        program = grouped_rows(collapsed, machine)
+        return computed_again(program, extents_of(program, small, machine), machine)
 
     bare = _unwritten(shaped)
     collapsed = changed(bare)

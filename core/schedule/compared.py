@@ -13,8 +13,9 @@ from itertools import chain, islice, permutations, product
 
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir.schedule import Loop, Nest, Scheduled, schedule_text, unscheduled
-from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import SMALL, USUAL, Extents, extents_of
+from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.choice import analysed
 from ilang.core.schedule.choose.gpu import choose_for_gpu, other_block_tiles
@@ -25,6 +26,7 @@ from ilang.core.schedule.choose.own_loops import loops_by_itself
 from ilang.core.schedule.choose.tile import Tiling
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.places import PricedPlace, places
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.schedule.written import without_schedules, written_nest
 from ilang.core.schedule.written_price import written_price
@@ -85,7 +87,7 @@ class PricedTile:
 class Priced:
     """A reduction whose tile or loops a price chose, among so many: the best, the first of which it has, and why.
 
-    Candidates of a ``kind``, "tile" or "schedule", are compared: of tiles the best of each size. The last one of them
+    Candidates of a ``kind``, "tile", "schedule" or "place", are compared: of tiles the best of each size. The last one
     is what the program says where it has schedules: ``written`` compares it with the cheapest other one, and says what
     its price lacks; empty where nothing is written. The others are those of the program without schedules.
     """
@@ -116,6 +118,36 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
         if node.schedule is not None or nest != free.nests[value]:
             pages[value] = _with_written(page, scheduled, value, extents)
     return tuple(page for _, page in sorted(pages.items())), is_all
+
+
+def compared_places(shaped: Shaped, machine: Machine) -> tuple[Priced, ...]:
+    """The values that are computed once, or again for each reader, because that is cheaper."""
+    values = reversed(places(shaped, extents_of(shaped, (), machine), machine))
+    return tuple(_priced_place(shaped, place) for place in values)
+
+
+def _priced_place(shaped: Shaped, place: PricedPlace) -> Priced:
+    both = (
+        (f"computed again by each of {place.readers} readers", place.again),
+        (place.kept, place.once),
+    )
+    candidates = tuple(
+        PricedTile(
+            text,
+            round(sum(parts.values())),
+            max(parts, key=parts.__getitem__),
+            {},
+            {},
+            {name: round(cycles) for name, cycles in parts.items()},
+        )
+        for text, parts in (both if place.is_again else both[::-1])
+    )
+    winner, other = candidates
+    reason = _reason(candidates, "Place")
+    if other.cycles < winner.cycles:
+        reason = "Computed again it takes less, and what it reads is kept inside loops of others."
+    name, node = shaped.tensors[place.value].name, shaped.assignment(place.value)
+    return Priced(name, unscheduled(node), "place", len(candidates), candidates, reason)
 
 
 def _pages(scheduled: Scheduled) -> tuple[dict[int, Priced], bool]:
