@@ -160,10 +160,7 @@ class _Candidates:
         if count is None or room < count:
             # Compilers write out loops over few terms, and do it well for a few vectors.
             is_long = self.node.acc == "+" and tiles.unrolled_terms < count_of_terms
-            widths = [tiles.lanes]
-            if is_long and count:
-                widths = [-(-balanced(count, room) // vector) * vector, room, tiles.lanes]
-            for width in widths:
+            for width in (room, tiles.lanes) if is_long and count else (tiles.lanes,):
                 strips = {**parts, lanes: width}
                 yield self._split(strips, (*outer, Loop(lanes), *inner, Loop(lanes, 1)))
             return

@@ -173,7 +173,7 @@ def test_a_price_says_what_it_lacks() -> None:
 def test_written_loops_of_another_reduction_have_a_price() -> None:
     (priced,) = i("+ij~j || j i").why((1000, 300)).priced
     assert priced.candidates[-1].schedule == "|| j i"
-    assert "times 2, the cheapest" in priced.written[0]
+    assert "times 1, the cheapest" in priced.written[0]
     assert len(priced.written) == 1
 
 
