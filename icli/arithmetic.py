@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ilang.codegen.call.arguments import SUPPORTED
 from ilang.core.diagnostic import ShapeError
 from ilang.core.notation.files.pieces import named_pieces
 from ilang.core.notation.index.lookahead import CALLED
@@ -86,9 +87,9 @@ class ProgramsAtHand:
         """
         called = CALLED.fullmatch(text.strip())
         named = self._with_names(f"({called[1]}){called[2]}" if called else text)
-        shapes = {name: array.shape for name, array in self.session.arrays.items()}
+        arrays = {name: _described(name, array) for name, array in self.session.arrays.items()}
         try:
-            steps = spelled(with_calls(named, self._is_called), shapes, self)
+            steps = spelled(with_calls(named, self._is_called), arrays, self)
         except MismatchError as mismatch:
             raise ShapeError(mismatch.code, mismatch.message, help=mismatch.hint) from None
         return steps and [replace(each, program=self._text(each.program)) for each in steps]
@@ -134,13 +135,16 @@ class ProgramsAtHand:
         """Whether this is a tensor function or a routine."""
         return name in self.session.calls.heads
 
-    def shape(self, program: str, operands: Sequence[Array]) -> Shape:
-        """The shape of what a program gives. Raises: Error."""
-        shapes = {each.text: each.shape for each in operands}
+    def result(self, program: str, operands: Sequence[Array]) -> tuple[Shape, str]:
+        """The shape and the element type of what a program gives. Raises: Error."""
+        by_text = {each.text: each for each in operands}
         step = AppliedProgram("", self._text(program), tuple(operands))
-        values = [text for text in shapes if text.isidentifier()]
+        values = [text for text in by_text if text.isidentifier()]
         subject, words = _applied(self.session, [step], values)
-        return (*subject.component().shapes(*(shapes[word] for word in words)), ())[0]
+        given = [by_text[word] for word in words]
+        shapes, dtypes = [each.shape for each in given], [each.dtype for each in given]
+        results = subject.component().program.results(shapes, dtypes)
+        return results[0][0], SUPPORTED[results[0][1]]
 
     def run(self, name: str, operands: Sequence[Array], steps: Sequence[AppliedProgram]) -> Array:
         """The result of a tensor function, after some steps. Raises: Error."""
@@ -149,7 +153,7 @@ class ProgramsAtHand:
         results, remarks = session.called(RunRequest(session.calls.function(name), words, {}))
         session.remarks += remarks
         (_, array), *_ = results
-        return Array(self._held(array), array.shape)
+        return _described(self._held(array), array)
 
     def _word(self, operand: Array, steps: Sequence[AppliedProgram]) -> str:
         """The word of an array, computed where it is the result of a step."""
@@ -168,6 +172,11 @@ class ProgramsAtHand:
             name += "_"
         held[name] = array
         return name
+
+
+def _described(text: str, array: Any) -> Array:
+    """An array of the session, as expressions see it."""
+    return Array(text, array.shape, SUPPORTED[array.dtype])
 
 
 def past_group(text: str, start: int) -> int:

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from ilang.core.dtype import FLOATS
 from ilang.core.notation.guidance import POINTWISE, PROGRAMS, REDUCTIONS, TYPES
 from ilang.core.ops import OPS, PRIMITIVES, REDUCING
 from ilang.core.record import record
@@ -31,6 +32,10 @@ KERNELS = {
     "mod": "x, y -> x - y * floor_divide(x, y)",
     "clip": "x, a, b -> min(max(x, a), b)",
     "clamp": "x, a, b -> min(max(x, a), b)",
+    "floor": "x -> floor_divide(x, 1)",
+    "ceil": "x -> -floor_divide(-x, 1)",
+    "round": "x -> where(eq(x - floor_divide(x, 1), 0.5), 2 * floor_divide(x / 2 + 0.5, 1), "
+    "floor_divide(x, 1) + where(gt(x - floor_divide(x, 1), 0.5), 1, 0))",
 }
 """Functions of each element that an elementwise kernel computes."""
 JOINED = {"concatenate": 0, "concat": 0, "cat": 0, "vstack": 0, "vcat": 0, "hstack": -1, "hcat": -1}
@@ -57,6 +62,8 @@ REDUCERS = {
     "amin": "<",
     "mean": "+",
 }
+EXTREMES = {"max": ">", "min": "<"}
+"""Functions of Python of two arrays, or of an array and a number; NumPy's of these names take an axis."""
 BINARY = {
     PRIMITIVES[op.binary].notation.numpy: op.symbol
     for op in OPS.values()
@@ -65,7 +72,7 @@ BINARY = {
 PRODUCTS = ("dot", "matmul")
 ALIASES = {
     "mul": "multiply", "div": "divide", "sub": "subtract", "pow": "power", "mm": "matmul", "sorted": "sort",
-    "reversed": "flip", "permute_dims": "permute",
+    "reversed": "flip", "rint": "round", "permute_dims": "permute",
 }  # fmt: skip
 """Functions by shorter names, or those of Python."""
 SHOWN = (
@@ -83,16 +90,22 @@ COUNTS: dict[str, Callable[[Shape], int]] = {
     "ndim": len,
 }
 """Functions that give a number of an array: its first size, its elements, its axes."""
+MIXED = ("E0601", "E0602", "E0603")
+"""Errors of operands of other types than a program takes."""
 FORM = re.compile(r"[(+*<>@-]*([a-z]+)(?:\[[^]]*\])?(?:[^\w~]+([a-z]+))?~")
 """The beginning of a program: the axes of its inputs."""
 
 
 @record
 class Array:
-    """A part of a line that is an array: text that stands for an array (a name or a literal), and its shape."""
+    """A part of a line that is an array: text that stands for an array (a name or a literal), and its shape.
+
+    Literals are of the type that they have in the REPL.
+    """
 
     text: str
     shape: Shape
+    dtype: str = "f32"
 
     def named(self) -> str:
         """The array with its shape, for messages: ``D (2×3)``."""
@@ -131,6 +144,22 @@ def place_of(array: Array, axis: int) -> int:
     return axis % rank
 
 
+def places_of(array: Array, axes: Sequence[int] | None) -> list[int]:
+    """Axes counted from the first one, by default all. Raises: NoSpellingError (the array has none such)."""
+    chosen = range(len(array.shape)) if axes is None else axes
+    return sorted({place_of(array, axis) for axis in chosen})
+
+
+def common_type(code: str, operands: Sequence[Array]) -> str:
+    """The type in which operands meet that a program has refused with ``code``; "" where another reason has."""
+    kinds = {each.dtype for each in operands}
+    if code not in MIXED or not kinds - {*FLOATS}:
+        return ""
+    if code == "E0601" and not kinds & {*FLOATS, "bool"}:
+        return "i64"
+    return "f64" if "f64" in kinds else "f32"
+
+
 def along(name: str, array: Array, axis: int | None) -> str:
     """An operation along one axis, by default the last one, or the place of an extreme along it."""
     axes, at = axes_of(array), place_of(array, -1 if axis is None else axis)
@@ -159,9 +188,9 @@ def permuted(array: Array, order: Sequence[int]) -> str:
 
 
 def exchanged(array: Array, order: Sequence[int]) -> str:
-    """The axes with two exchanged, or all of them in another order."""
+    """The axes with two exchanged, or all of them in another order, by default from last to first."""
     if len(order) != 2:
-        return permuted(array, order)
+        return permuted(array, order or range(len(array.shape))[::-1])
     one, other = (place_of(array, axis) for axis in order)
     places = [*range(len(array.shape))]
     places[one], places[other] = other, one
@@ -195,6 +224,8 @@ SHAPED: dict[str, Callable[[Array, Sequence[int]], str]] = {
 def combined(name: str, operands: Sequence[Array], axis: int | None) -> str:
     """A function of some arrays: one of each element, one that joins them, or one that the help writes out."""
     if name in KERNELS:
+        if len(operands) != KERNELS[name].partition("->")[0].count(",") + 1:
+            raise NoSpellingError
         return f'elementwise("f: {KERNELS[name]}")'
     if name in JOINED and len(operands) == 2:
         return _joined(operands[0], operands[1], JOINED[name] if axis is None else axis)
@@ -232,6 +263,26 @@ def multiplied(one: Array, other: Array) -> str:
     """The matrix product of two arrays that have one, as a program; of vectors, too."""
     left, right = "i" * (len(one.shape) == 2), "j" * (len(other.shape) == 2)
     return f"{left}k*k{right}~{left}{right}k >> +{left}{right}k~{left + right or '.'}"
+
+
+def aligned(sign: str, one: Array, other: Array) -> tuple[str, str, str]:
+    """The patterns of two arrays that meet at their last axes, and of the result; an axis of size 1 meets any.
+
+    Raises:
+        MismatchError: Axes of other sizes meet.
+    """
+    rank = max(len(one.shape), len(other.shape))
+    padded = [(1,) * (rank - len(each.shape)) + each.shape for each in (one, other)]
+    sizes = [max(pair) if 0 not in pair else 0 for pair in zip(*padded, strict=True)]
+    axes, patterns = axes_of(Array("", tuple(sizes))), []
+    for array, shape in zip((one, other), padded, strict=True):
+        if any(size not in (1, whole) for size, whole in zip(shape, sizes, strict=True)):
+            raise unaligned(sign, one, other)
+        letters = (
+            a if n == whole else "0" for a, n, whole in zip(axes, shape, sizes, strict=False)
+        )
+        patterns.append("".join([*letters][rank - len(array.shape) :]) or ".")
+    return patterns[0], patterns[1], axes
 
 
 def unaligned(sign: str, one: Array, other: Array) -> MismatchError:

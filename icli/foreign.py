@@ -18,10 +18,10 @@ from ilang.icli.array_functions import (
     ALONG,
     BINARY,
     COUNTS,
+    EXTREMES,
     JOINED,
     KERNELS,
     KNOWN,
-    LETTERS,
     PLACES,
     PRODUCTS,
     REDUCERS,
@@ -33,16 +33,28 @@ from ilang.icli.array_functions import (
     MismatchError,
     NoSpellingError,
     Shape,
+    aligned,
     along,
     axes_of,
     combined,
+    common_type,
     looked_up,
     multiplied,
-    place_of,
-    unaligned,
+    places_of,
     without_product,
 )
 from ilang.icli.filled import MAKERS, filled_shape, is_filled
+from ilang.icli.python_nodes import (
+    called,
+    expression_of,
+    first_of,
+    is_whole,
+    number_text,
+    range_taken,
+    value_names,
+    whole_number,
+    whole_numbers,
+)
 from ilang.icli.respelling import as_python
 
 OPERATORS: dict[type, str] = {
@@ -52,8 +64,6 @@ OPERATORS: dict[type, str] = {
     ast.FloorDiv: "floor_divide", ast.Mod: "mod",
 }  # fmt: skip
 SIGNS: dict[type, str] = {ast.USub: "-", ast.Not: "!!", ast.Invert: "!!"}
-MODULES = ("np", "numpy", "torch", "math", "jnp")
-"""Names that are no arrays in an expression of Python."""
 CONSTANTS = {
     "pi": "3.141592653589793",
     "e": "2.718281828459045",
@@ -96,15 +106,15 @@ class Programs(Protocol):
     def runs(self, name: str) -> bool:
         """Whether this is a tensor function."""
 
-    def shape(self, program: str, operands: Sequence[Array]) -> Shape:
-        """The shape of what a program gives. Raises: Error."""
+    def result(self, program: str, operands: Sequence[Array]) -> tuple[Shape, str]:
+        """The shape and the element type of what a program gives. Raises: Error."""
 
     def run(self, name: str, operands: Sequence[Array], steps: Sequence[AppliedProgram]) -> Array:
         """The result of a tensor function, after some steps. Raises: Error."""
 
 
 def spelled(
-    text: str, arrays: Mapping[str, Shape], programs: Programs
+    text: str, arrays: Mapping[str, Array], programs: Programs
 ) -> list[AppliedProgram] | None:
     """The steps that an expression is, at least one, or None where a text is none, or nothing does what it means.
 
@@ -123,6 +133,9 @@ def spelled(
         return None
     if not isinstance(tree, ast.Call | ast.ListComp) and names and not {*arrays, "pi"} & set(names):
         return None  # letters of an index expression, more likely
+    if isinstance(tree, ast.Tuple) and any(isinstance(each, ast.Call) for each in tree.elts):
+        lines = ", then ".join(f"`{ast.unparse(each)}`" for each in tree.elts)
+        raise MismatchError("a line computes one array", f"type them one by one: {lines}", "E0821")
     reading = _NamedSteps(arrays, programs)
     try:
         last = reading.array(tree)
@@ -139,27 +152,10 @@ def spelled(
     return reading.steps
 
 
-def expression_of(text: str) -> ast.expr | None:
-    """A text as an expression of Python; None where it is none."""
-    try:
-        return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def value_names(tree: ast.expr) -> list[str]:
-    """The names in an expression that are neither functions that it calls nor modules, in order."""
-    nodes = [*ast.walk(tree)]
-    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
-    in_order = sorted(names, key=lambda node: (node.lineno, node.col_offset))
-    return list(dict.fromkeys(node.id for node in in_order if node.id not in MODULES))
-
-
 class _NamedSteps:
     """The steps so far."""
 
-    def __init__(self, arrays: Mapping[str, Shape], programs: Programs) -> None:
+    def __init__(self, arrays: Mapping[str, Array], programs: Programs) -> None:
         self.arrays = arrays
         self.programs = programs
         self.named: dict[str, Array] = {}
@@ -171,7 +167,7 @@ class _NamedSteps:
             case ast.Name(name):
                 return self.value(name)
             case ast.Constant(value=int() | float()):
-                return Array(_number(node), ())
+                return Array(number_text(node), ())
             case ast.List():
                 return _literal(node)
             case ast.BinOp() | ast.Compare() | ast.BoolOp():
@@ -194,7 +190,7 @@ class _NamedSteps:
         if name in self.named:
             return self.named[name]
         if name in self.arrays:
-            return Array(name, self.arrays[name])
+            return self.arrays[name]
         if name in CONSTANTS:
             return Array(CONSTANTS[name], ())
         raise UnknownNameError(name)
@@ -212,7 +208,7 @@ class _NamedSteps:
     def member(self, node: ast.Attribute) -> Array:
         """A transpose, a constant, or a method that lacks its parentheses."""
         if node.attr == "T":
-            return self.transposed(self.array(node.value))
+            return self.call(ast.Call(ast.Name("transpose"), [node.value], []))
         if node.attr in CONSTANTS:
             return Array(CONSTANTS[node.attr], ())
         return self.call(ast.Call(node, [], []))
@@ -226,7 +222,7 @@ class _NamedSteps:
 
     def quoted(self, node: ast.Call) -> Array | None:
         """A call of einsum, einx or einops whose arrays stand beside its quoted axes; None for another call."""
-        name, arguments = _called(node, self.arrays)
+        name, arguments = called(node, self.arrays)
         texts = [
             each.value
             for each in arguments
@@ -257,12 +253,22 @@ class _NamedSteps:
         raise MismatchError(message, f"the others are 0 in `{last}`", "E0821")
 
     def step(self, program: str, *operands: Array) -> Array:
-        """One step more."""
+        """One step more; integers and conditions are converted first where a program takes no such operands."""
+        try:
+            result = self.programs.result(program, operands)
+        except Error as error:
+            wanted = common_type(error.code, operands)
+            if not wanted:
+                raise
+            operands = tuple(
+                each if each.dtype == wanted else self.step(wanted, each) for each in operands
+            )
+            result = self.programs.result(program, operands)
         name = f"t{len(self.steps) + 1}"
         while name in self.arrays:
             name += "_"
         self.steps.append(AppliedProgram(name, program, operands))
-        return Array(name, self.programs.shape(program, operands))
+        return Array(name, *result)
 
     def binary(self, sign: str, left: ast.expr, right: ast.expr) -> Array:
         """An operator between two arrays, or an array and a number."""
@@ -281,14 +287,15 @@ class _NamedSteps:
         return self.between(sign, one, other)
 
     def between(self, sign: str, one: Array, other: Array) -> Array:
-        """Two arrays, the smaller rank along the last axes of the larger."""
-        whole = max(one, other, key=lambda array: len(array.shape))
-        axes = axes_of(whole)
-        for array in (one, other):
-            if array.shape != whole.shape[len(whole.shape) - len(array.shape) :]:
-                raise unaligned(sign, one, other)
-        left, right = (axes[len(axes) - len(a.shape) :] if a.shape else "." for a in (one, other))
+        """Two arrays that meet at their last axes; one of size 1 meets any."""
+        left, right, axes = aligned(sign, one, other)
         return self.step(f"{left}{sign}{right}~{axes}", one, other)
+
+    def widened(self, array: Array, places: Sequence[int]) -> Array:
+        """An array with axes of size 1 at places of the result."""
+        axes, rank = iter(axes_of(array)), len(array.shape) + len(places)
+        new = " ".join("1" if n in places else next(axes) for n in range(rank))
+        return self.step(f'einx.id("{new.replace("1", "")} -> {new}")', array)
 
     def unary(self, sign: str, array: Array) -> Array:
         axes = axes_of(array)
@@ -303,23 +310,19 @@ class _NamedSteps:
             raise without_product(one, other)
         return self.step(multiplied(one, other), one, other)
 
-    def transposed(self, array: Array) -> Array:
-        axes = axes_of(array)
-        return self.step(f"{axes}~{axes[::-1]}", array)
-
-    def reduced(self, name: str, array: Array, axis: int | None) -> Array:
-        """All elements, or those along one axis, in one: their sum, their mean, how far they are apart."""
+    def reduced(self, name: str, array: Array, along_axes: Sequence[int] | None) -> Array:
+        """All elements, or those along some axes, in one: their sum, their mean, how far they are apart."""
         axes, rank = axes_of(array), len(array.shape)
-        dropped = [*range(rank)] if axis is None else [place_of(array, axis)]
+        dropped = places_of(array, along_axes)
         if not dropped:
             raise NoSpellingError
         left = [n for n in range(rank) if n not in dropped]
         kept = "".join(axes[n] for n in left) or "."
         if name in ("var", "std"):
-            mean = self.reduced("mean", array, axis)
+            mean = self.reduced("mean", array, along_axes)
             apart = self.step(f"{axes}-{kept}~{axes}", array, mean)
             square = self.step(f"{axes}*{axes}~{axes}", apart, apart)
-            variance = self.reduced("mean", square, axis)
+            variance = self.reduced("mean", square, along_axes)
             root = f"(I | 0.5) >> {kept}^.~{kept}"
             return self.step(root, variance) if name == "std" else variance
         program = f"{REDUCERS[name]}{axes}~{kept}"
@@ -332,23 +335,17 @@ class _NamedSteps:
         """Numbers and ranges in the place of axes: one expression for each."""
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         rank = len(array.shape)
-        values = [part.value for part in parts if isinstance(part, ast.Constant)]
-        if None in values:
-            parts = [*parts, *[ast.Slice()] * (rank + values.count(None) - len(parts))]
-            whole = LETTERS[: len(parts)]
-            axes = zip(whole, parts, strict=True)
-            kept = "".join(axis for axis, part in axes if ast.unparse(part) != "None")
-            hint = (
-                "an axis that repeats is a letter that an input lacks:"
-                f" `{whole}*{kept}~{whole} y {array.text}`"
-            )
-            raise MismatchError(
-                "an array needs no axis of size 1 to meet another one", hint, "E0821"
-            )
-        if ... in values:
-            dots = next(n for n, part in enumerate(parts) if ast.unparse(part) == "...")
-            parts = [*parts[:dots], *([ast.Slice()] * (rank - len(parts) + 1)), *parts[dots + 1 :]]
-        if isinstance(parts[-1], ast.Name) and all(map(_is_whole, parts[:-1])):
+        new = [part for part in parts if ast.unparse(part) in ("None", "np.newaxis")]
+        dots = [n for n, part in enumerate(parts) if ast.unparse(part) == "..."]
+        if dots:
+            whole = [ast.Slice()] * (rank - len(parts) + len(new) + 1)
+            parts = [*parts[: dots[0]], *whole, *parts[dots[0] + 1 :]]
+        if new:
+            kept = [part for part in parts if part not in new]
+            result = self.indexed(array, ast.Tuple(kept)) if kept else array
+            left = [part for part in parts if part in new or whole_number(part) is None]
+            return self.widened(result, [n for n, part in enumerate(left) if part in new])
+        if isinstance(parts[-1], ast.Name) and all(map(is_whole, parts[:-1])):
             places = self.array(parts[-1])
             return self.step(looked_up(array, places, len(parts) - 1), places, array)
         if rank < len(parts):
@@ -357,13 +354,13 @@ class _NamedSteps:
             raise MismatchError(message, "give an index for each axis, or for the first ones")
         expressions, shape, axis = [], list(array.shape), 0
         for part in parts:
-            if _is_whole(part):
+            if is_whole(part):
                 axis += 1
                 continue
             letters = axes_of(Array("", tuple(shape)))
             before, after = letters[:axis], letters[axis + 1 :]
             if isinstance(part, ast.Slice):
-                taken = _range(part, shape[axis])
+                taken = range_taken(part, shape[axis])
                 step = abs(taken.step)
                 walked = f"{step}{letters[axis]}" if 1 < step else letters[axis]
                 sign = "-" if taken.step < 0 else "+"
@@ -372,7 +369,7 @@ class _NamedSteps:
                 shape[axis] = len(taken)
                 axis += 1
                 continue
-            at = _integer(part)
+            at = whole_number(part)
             if at is None:
                 raise NoSpellingError
             if not -shape[axis] <= at < shape[axis]:
@@ -401,9 +398,11 @@ class _NamedSteps:
 
     def call(self, node: ast.Call) -> Array:
         """A function of NumPy, by its own name, as a method, or after a module."""
-        name, arguments = _called(node, self.arrays)
+        name, arguments = called(node, self.arrays)
         name = ALIASES.get(name, name)
-        axis = self.axis(name, node, arguments)
+        if name in EXTREMES and len(arguments) == 2 and isinstance(node.func, ast.Name):
+            return self.binary(EXTREMES[name], *arguments)
+        axes, keeps = _axes_named(name, node, arguments)
         if name == "load":
             return _file(node)
         if name in MAKERS:
@@ -413,44 +412,34 @@ class _NamedSteps:
         if name in PRODUCTS and len(arguments) == 2:
             return self.product(*map(self.array, arguments))
         if name in (*REDUCERS, "var", "std") and arguments:
-            return self.reduced(name, self.array(arguments[0]), axis)
+            whole = self.array(arguments[0])
+            result = self.reduced(name, whole, axes)
+            return self.widened(result, places_of(whole, axes)) if keeps else result
+        if keeps or len(axes or ()) > 1:
+            raise NoSpellingError
+        axis = axes[0] if axes else None
         if name in SPREAD or name in PLACES:
-            whole = self.array(_first(arguments))
+            whole = self.array(first_of(arguments))
             return self.step(along(name, whole, axis), whole)
         if name in COUNTS and len(arguments) == 1:
             return Array(str(COUNTS[name](self.array(arguments[0]).shape)), ())
-        if name in SHAPED and (len(arguments) > 1 or name in ("flatten", "ravel")):
-            whole = self.array(_first(arguments))
-            return self.step(SHAPED[name](whole, _numbers(arguments[1:])), whole)
+        if name in SHAPED and (len(arguments) > 1 or name in ("flatten", "ravel", "transpose")):
+            whole = self.array(first_of(arguments))
+            return self.step(SHAPED[name](whole, whole_numbers(arguments[1:])), whole)
+        return self.of_elements(name, arguments, axis)
+
+    def of_elements(self, name: str, arguments: list[ast.expr], axis: int | None) -> Array:
+        """A function of each element, one that joins arrays, or one that the help writes out."""
         first = arguments[0] if arguments else None
         if name in ("astype", "to", "type") and len(arguments) == 2:
             name, arguments = ast.unparse(arguments[1]).rpartition(".")[2].strip("'"), arguments[:1]
         parts = arguments
         if name in JOINED and isinstance(first, ast.List | ast.Tuple):
             parts = first.elts
-        if len(parts) > 1 or name not in (*UNARY, *SHOWN, "sqrt", "transpose"):
+        if len(parts) > 1 or name not in (*UNARY, *SHOWN, "sqrt"):
             operands = [self.array(each) for each in parts]
             return self.step(combined(name, operands, axis), *operands)
-        return self.applied(name, _first(arguments))
-
-    def axis(self, name: str, node: ast.Call, arguments: list[ast.expr]) -> int | None:
-        """The axis that a call names, which leaves its arguments; Julia counts ``dims`` from 1."""
-        kept = next((each for each in node.keywords if each.arg in ("keepdims", "keepdim")), None)
-        if kept is not None and ast.unparse(kept.value) == "True":
-            message = "a result has no axis of size 1 for one that is reduced"
-            hint = "leave keepdims out: letters let the axes meet again, `(I & +ij~i) >> ij-i~ij`"
-            raise MismatchError(message, hint, "E0821")
-        if {each.arg for each in node.keywords} - {*AXES, "keepdims", "keepdim", "dtype"}:
-            raise NoSpellingError
-        named = [each for each in node.keywords if each.arg in AXES]
-        takes = (*REDUCERS, "var", "std", *SPREAD, *PLACES, *ALONG)
-        given = [named[0].value] if named else arguments[1:2] if name in takes else []
-        if not named and given:
-            del arguments[1:2]
-        axis = _integer(given[0]) if given else None
-        if given and axis is None:
-            raise NoSpellingError
-        return axis - 1 if axis and named and named[0].arg == "dims" else axis
+        return self.applied(name, first_of(arguments))
 
     def applied(self, name: str, argument: ast.expr) -> Array:
         """A function of one array."""
@@ -458,11 +447,29 @@ class _NamedSteps:
             return self.unary(UNARY[name], self.array(argument))
         if name == "sqrt":
             return self.binary("^", argument, ast.Constant(0.5))
-        if name == "transpose":
-            return self.transposed(self.array(argument))
         if name in SHOWN:
             return self.array(argument)
         raise NoSpellingError
+
+
+def _axes_named(
+    name: str, node: ast.Call, arguments: list[ast.expr]
+) -> tuple[Sequence[int] | None, bool]:
+    """The axes that a call names, which leave its arguments, and whether it keeps them with size 1.
+
+    Julia counts ``dims`` from 1.
+    """
+    named = {each.arg: each.value for each in node.keywords if each.arg != "dtype"}
+    keeps = [ast.unparse(named.pop(key)) for key in ("keepdims", "keepdim") if key in named]
+    if named.keys() - {*AXES}:
+        raise NoSpellingError
+    takes = (*REDUCERS, "var", "std", *SPREAD, *PLACES, *ALONG)
+    given = [*named.values()] or (arguments[1:2] if name in takes else [])
+    if not named and given:
+        del arguments[1:2]
+    first = int("dims" in named)
+    axes = [axis - first if axis > 0 else axis for axis in whole_numbers(given)]
+    return axes if given else None, keeps == ["True"]
 
 
 def _filled(name: str, arguments: Sequence[ast.expr]) -> Array:
@@ -490,83 +497,16 @@ def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, as
     return sign, left, right
 
 
-def _range(part: ast.Slice, extent: int) -> range:
-    """The positions that a slice takes. Raises: NoSpellingError (there are none)."""
-    ends = [
-        None if each is None else _integer(each) for each in (part.lower, part.upper, part.step)
-    ]
-    if (part.lower, part.upper, part.step).count(None) != ends.count(None) or ends[2] == 0:
-        raise NoSpellingError
-    places = range(*slice(*ends).indices(extent))
-    if not places:
-        raise NoSpellingError
-    return places
-
-
-def _is_whole(part: ast.expr) -> bool:
-    """Whether a part of an index is ``:``, all of an axis."""
-    return isinstance(part, ast.Slice) and not (part.lower or part.upper or part.step)
-
-
 def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant)
 
 
-def _number(node: ast.Constant) -> str:
-    if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-        raise NoSpellingError
-    return repr(node.value)
-
-
-def _first(arguments: Sequence[ast.expr]) -> ast.expr:
-    """The first argument. Raises: NoSpellingError (there is none)."""
-    if not arguments:
-        raise NoSpellingError
-    return arguments[0]
-
-
-def _numbers(nodes: Sequence[ast.expr]) -> list[int]:
-    """The sizes that arguments are, one by one or in one tuple. Raises: NoSpellingError."""
-    parts = [
-        part
-        for each in nodes
-        for part in (each.elts if isinstance(each, ast.Tuple | ast.List) else [each])
-    ]
-    sizes = [_integer(part) for part in parts]
-    if None in sizes:
-        raise NoSpellingError
-    return [size for size in sizes if size is not None]
-
-
 def _number_at(shape: Shape, index: ast.expr) -> Array:
     """One size of a shape. Raises: NoSpellingError (there is none)."""
-    at = _integer(index)
+    at = whole_number(index)
     if at is None or not -len(shape) <= at < len(shape):
         raise NoSpellingError
     return Array(str(shape[at]), ())
-
-
-def _integer(node: ast.expr) -> int | None:
-    """The whole number that a node is, with a sign or without; None for another one."""
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        sign, node = -1, node.operand
-    match node:
-        case ast.Constant(value=int() as number) if not isinstance(number, bool):
-            return sign * number
-        case _:
-            return None
-
-
-def _called(node: ast.Call, arrays: Mapping[str, Shape]) -> tuple[str, list[ast.expr]]:
-    """The name of a function and its arguments: the array of a method is the first."""
-    match node.func:
-        case ast.Name(name):
-            return name, node.args
-        case ast.Attribute(owner, name):
-            return name, node.args if _is_module(owner, arrays) else [owner, *node.args]
-        case _:
-            raise NoSpellingError
 
 
 def _literal(node: ast.List) -> Array:
@@ -587,10 +527,3 @@ def _file(node: ast.Call) -> Array:
             return Array(path, ())
         case _:
             raise NoSpellingError
-
-
-def _is_module(node: ast.expr, arrays: Mapping[str, Shape]) -> bool:
-    """Whether this is ``np`` or ``torch.nn``: a name that is no array, or an attribute of one."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id not in arrays

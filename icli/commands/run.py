@@ -208,7 +208,8 @@ def _typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
     """
     from ilang.icli.arithmetic import ProgramsAtHand
     from ilang.icli.arrays import arrays_of
-    from ilang.icli.foreign import UnknownNameError, expression_of, value_names
+    from ilang.icli.foreign import UnknownNameError
+    from ilang.icli.python_nodes import expression_of, value_names
     from ilang.icli.session import ReplSession
 
     tree = expression_of(text)

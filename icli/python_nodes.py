@@ -1,0 +1,103 @@
+"""Parts of an expression as Python writes it, by what they are: whole numbers, slices, names, functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Container, Sequence
+
+from ilang.icli.array_functions import NoSpellingError
+
+MODULES = ("np", "numpy", "torch", "math", "jnp")
+"""Names that are no arrays in an expression of Python."""
+
+
+def range_taken(part: ast.Slice, extent: int) -> range:
+    """The positions that a slice takes. Raises: NoSpellingError (there are none)."""
+    ends = [
+        None if each is None else whole_number(each) for each in (part.lower, part.upper, part.step)
+    ]
+    if (part.lower, part.upper, part.step).count(None) != ends.count(None) or ends[2] == 0:
+        raise NoSpellingError
+    places = range(*slice(*ends).indices(extent))
+    if not places:
+        raise NoSpellingError
+    return places
+
+
+def is_whole(part: ast.expr) -> bool:
+    """Whether a part of an index is ``:``, all of an axis."""
+    return isinstance(part, ast.Slice) and not (part.lower or part.upper or part.step)
+
+
+def number_text(node: ast.Constant) -> str:
+    """A number as a program writes it. Raises: NoSpellingError (it is no number)."""
+    if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+        raise NoSpellingError
+    return repr(node.value)
+
+
+def first_of(arguments: Sequence[ast.expr]) -> ast.expr:
+    """The first argument. Raises: NoSpellingError (there is none)."""
+    if not arguments:
+        raise NoSpellingError
+    return arguments[0]
+
+
+def whole_numbers(nodes: Sequence[ast.expr]) -> list[int]:
+    """The sizes that arguments are, one by one or in one tuple. Raises: NoSpellingError."""
+    parts = [
+        part
+        for each in nodes
+        for part in (each.elts if isinstance(each, ast.Tuple | ast.List) else [each])
+    ]
+    sizes = [whole_number(part) for part in parts]
+    if None in sizes:
+        raise NoSpellingError
+    return [size for size in sizes if size is not None]
+
+
+def whole_number(node: ast.expr) -> int | None:
+    """The whole number that a node is, with a sign or without; None for another one."""
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        sign, node = -1, node.operand
+    match node:
+        case ast.Constant(value=int() as number) if not isinstance(number, bool):
+            return sign * number
+        case _:
+            return None
+
+
+def called(node: ast.Call, arrays: Container[str]) -> tuple[str, list[ast.expr]]:
+    """The name of a function and its arguments: the array of a method is the first."""
+    match node.func:
+        case ast.Name(name):
+            return name, node.args
+        case ast.Attribute(owner, name):
+            return name, node.args if _is_module(owner, arrays) else [owner, *node.args]
+        case _:
+            raise NoSpellingError
+
+
+def _is_module(node: ast.expr, arrays: Container[str]) -> bool:
+    """Whether this is ``np`` or ``torch.nn``: a name that is no array, or an attribute of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id not in arrays
+
+
+def expression_of(text: str) -> ast.expr | None:
+    """A text as an expression of Python; None where it is none."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def value_names(tree: ast.expr) -> list[str]:
+    """The names in an expression that are neither functions that it calls nor modules, in order."""
+    nodes = [*ast.walk(tree)]
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
+    in_order = sorted(names, key=lambda node: (node.lineno, node.col_offset))
+    return list(dict.fromkeys(node.id for node in in_order if node.id not in MODULES))
