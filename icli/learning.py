@@ -52,11 +52,12 @@ class LessonSession(ReplSession):
         width: Callable[[], int | None] = lambda: None,
         colored: bool = False,
     ) -> None:
-        """For lessons with their numbers; ``solved`` are those that were, ``skipped`` counts others."""
+        """For lessons with their numbers: ``solved`` are those, ``skipped`` counts others, ``typed`` all lines."""
         super().__init__(width, colored)
         self.left = list(numbered)
         self.solved: list[Lesson] = []
         self.skipped = 0
+        self.typed = 0
         self.hinted = 0
         self.folder = tempfile.TemporaryDirectory(prefix="i-learn-")
         self.begin()
@@ -91,6 +92,7 @@ class LessonSession(ReplSession):
     def feed(self, text: str) -> Reply:
         """Take what is typed: a word of lessons, a command, or a line of the REPL, which may be the answer."""
         word = text.strip()
+        self.typed += 1
         match word:
             case "hint" | "?":
                 return Reply((self._hint(),))

@@ -131,7 +131,8 @@ def overview() -> str:
         "result. `>>` passes a result on to the next expression.\n\n"
         "Try:   i run '+ij~i' '[[1, 2], [3, 4]]'    the sum of each row\n"
         "       i explain 'ik*kj~ijk >> +ijk~ij'    a matrix product\n"
-        "Help:  i COMMAND --help, or i explain CODE for an error code; i --version\n"
+        "Help:  i COMMAND --help; i explain CODE for an error code, i explain words for\n"
+        "       every sign, function and word that has a page; i --version\n"
     )
 
 

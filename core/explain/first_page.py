@@ -23,7 +23,7 @@ MOST_FORMULAS, MOST_LOOPS = 24, 48
 """Lines of formulas and of loops that a first page has; the rest is counted."""
 BALANCE = 10
 """Operations for each byte from which on arithmetic takes longer than memory does, on processors of today."""
-EDGES = "i' counts inside of a step of i, and stops where the dimension ends"
+EDGES = "i' is a position within a step of i; the last step may be shorter"
 EXACT = "the same with exact bounds and edges"
 BREAKS = re.compile(r" (?=(?:[+−/*-]|if|else|and|or) )|(?<=,) |(?<=[ +]=) ")
 LONGEST = 48
@@ -242,9 +242,12 @@ def _work(cost: Cost) -> str:
 def loops_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
     """The loops that run, simplified, in lines of at most ``width`` columns where they can be broken."""
     text = " ".join(line.text for line in page.execution.running)
+    device = f" on {page.execution.occupancy[0].device}" if page.execution.occupancy else ""
     stepped = "'" in text and " by " in text
     lines = [
-        *_folded("how it runs, chosen for this machine where no schedule is written", width, 2),
+        *_folded(
+            f"how it runs{device}, chosen by the compiler unless a schedule is written", width, 2
+        ),
         *_loops(page.execution.running, width, "--emit loops lists them", below=True),
         "",
         *(_folded(f"edges    {EDGES}", width, 9) if stepped else ()),

@@ -13,7 +13,7 @@ NUMBERS = tuple(str(number) for number in range(1, len(lessons()) + 1))
 
 
 def run(request: Request, screen: Screen) -> int:
-    """Teach one lesson, or from the first that is not done on; the status is 1 where a pipe solves none.
+    """Teach one lesson, or from the first that is not done on; the status is 1 where lines of a pipe solve none.
 
     Raises: CommandError E0825 (there is no such lesson).
     """
@@ -52,7 +52,7 @@ def run(request: Request, screen: Screen) -> int:
 
             return interact(session, screen)
         read_lines(session, screen)
-    return int(not session.solved and not session.skipped)
+    return int(session.typed > 0 and not session.solved and not session.skipped)
 
 
 COMMAND = Command(

@@ -119,6 +119,7 @@ def test_from_a_pipe(tmp_path: Path) -> None:
     assert ran.stdout.endswith("Right. Lesson 3 is done.\n")
     assert "ik*kj" not in ran.stderr or "error[" in ran.stderr
     assert i("learn", "2", input="+ij~i\n", env=state).returncode == 1
+    assert i("learn", "2", input="", env=state).returncode == 0
     listed = i("learn", "--list", env=state).stdout.splitlines()
     assert listed[2] == "  3  done  A matrix product"
     assert listed[0] == "  1        Element by element"
