@@ -15,6 +15,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.primitives import hides
 from ilang.core.ir.scalar import minus
 from ilang.core.ir.syntax import Definition, Module
+from ilang.core.library import SHARES
 from ilang.core.record import entity
 from ilang.core.source import Span
 
@@ -122,6 +123,7 @@ class Configuration(ABC):
         """For the definitions of a module."""
         module = around.module
         self.ranks = around.ranks
+        self.source = module.source
         self.functions = {function.head.name: function for function in module.functions}
         self.routines = {routine.head.name: routine for routine in module.routines}
         self.components: dict[str, Definition] = {
@@ -156,6 +158,10 @@ class Configuration(ABC):
                 assert written.default is not None
                 empty = Evaluation(frame.owner, dict(values), {})
                 values[name] = self.setting(empty, written.default)
+        source = head.span.source
+        shares = SHARES.get(source.name, {}) if source is not self.source else {}
+        for name in filter(values.__contains__, shares):
+            _check_share(f"`{name}` of `{head.name}`", values[name], shares[name])
         return values, label
 
     def setting(self, frame: Evaluation, term: ast.Term) -> Setting:
@@ -267,6 +273,17 @@ def _figure(value: Value, span: Span) -> Figure:
         message = f"a number is wanted here, not {kind}"
         raise MeaningError("E0445", message, span, "write one number")
     return value
+
+
+def _check_share(subject: str, setting: Setting, takes_one: bool) -> None:
+    value = _figure(setting.value, setting.span)
+    if 0 <= value < 1 or (takes_one and value == 1):
+        return
+    limits = "from 0 to 1" if takes_one else "from 0 to below 1"
+    percent = f"{value:g} percent is {value / 100:g}" if 1 < value <= 100 else "for example 0.1"
+    raise MeaningError(
+        "E0272", f"{subject} is a number {limits}, not {value}", setting.span, percent
+    )
 
 
 def _plain(number: float) -> Figure:

@@ -20,6 +20,12 @@ INNER = frozenset(
 )
 """The definitions that serve others of their library: no message offers them, and no page lists them."""
 
+SHARES = {
+    "nn.i": {"rate": False, "keep": True},
+    "optim.i": {"momentum": True, "b1": False, "b2": False},
+}
+"""The configuration values of a library that are shares, numbers from 0 to 1, and whether 1 is one of them."""
+
 
 def text_of(name: str) -> str:
     """The text of a library."""
