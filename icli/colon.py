@@ -97,10 +97,10 @@ def _help(session: ReplSession, rest: str) -> Reply:
         return Reply((table([usages[name], *also], "    "),))
     lines = [
         ("ik*kj~ijk >> +ijk~ij", "explain a program: formula, loops, work"),
-        ("x = rand:4x8", "name an array; also [[1,2],[3,4]], arange(10), zeros(2,3), x.npy"),
-        ("sums = +ij~i", "define a component; also sums(x[m,n]) = +ij~i"),
-        ("op net(x) = ...", "define a tensor function; cd step(x, y) { ... } defines a routine"),
-        ("sums x    +ij~i x", "apply one; the result is _, or y with y = sums x"),
+        ("x = rand:4x8", "name an array: [[1,2],[3,4]], zeros(2,3), x.npy"),
+        ("sums = +ij~i", "define a component; or sums(x[m,n]) = +ij~i"),
+        ("op net(x) = ...", "define a tensor function; cd begins a routine"),
+        ("sums x    +ij~i x", "apply one; the result is _, or y: y = sums x"),
         ("sums x + 1    x[0] * 2", "compute with arrays as NumPy does"),
         ("x    sums", "show an array; explain a component"),
         *usages.values(),
@@ -357,28 +357,28 @@ def _quit(_session: ReplSession, _rest: str) -> Reply:
 
 
 PROGRAM = "[PROGRAM [ARRAYS]]"
-OF = "of a program, or of the last one"
+OF = "of a program, or the last"
 
 COMMANDS: dict[str, Colon] = {
     "explain": Colon(PROGRAM, f"the page {OF}", _explain),
     "loops": Colon(PROGRAM, f"the loops {OF}", _loops),
-    "c": Colon(PROGRAM, f"the C of the kernels {OF}", _c),
+    "c": Colon(PROGRAM, f"the C {OF}", _c),
     "grad": Colon(PROGRAM, f"the gradient {OF}", _grad),
-    "shapes": Colon(PROGRAM, f"the tensors and extents {OF}", _stage("shapes")),
+    "shapes": Colon(PROGRAM, f"tensors and extents {OF}", _stage("shapes")),
     "graph": Colon(PROGRAM, f"the assignments {OF}", _stage("graph")),
     "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage(WRITTEN)),
-    "why": Colon(PROGRAM, f"why loops are as they are: the prices {OF}", _stage(WHY)),
+    "why": Colon(PROGRAM, f"why: prices of loops {OF}", _stage(WHY)),
     "time": Colon("PROGRAM ARRAYS", "how long it runs, and its share of this machine", _time),
-    "tune": Colon("PROGRAM ARRAYS", "the fastest of other schedules, timed for ten seconds", _tune),
-    "shape": Colon("[32x64,64x16 | x=32|1 | off]", "the shapes of programs, and of inputs of an op or cd", _shape),
+    "tune": Colon("PROGRAM ARRAYS", "the fastest of other schedules in ten seconds", _tune),
+    "shape": Colon("[SHAPES | off]", "shapes: 32x64,64x9 of programs, x=32|1 of an op", _shape),
     "names": Colon("", "every array and definition", _names),
     "drop": Colon("NAME", "forget one", _drop),
-    "plot": Colon("[ARRAY [out.svg]]", "draw an array, or the last result: a line, or a heat map", _plot),
+    "plot": Colon("[ARRAY [out.svg]]", "draw an array: a line, or a heat map", _plot),
     "edit": Colon("NAME", "change a definition in $EDITOR", _edit),
-    "undo": Colon("", "take back what the last line named, defined or dropped", _undo),
-    "save": Colon("FILE [NAMES]", "write definitions to a file, all or some, or arrays: :save y.npy y", save),
-    "load": Colon("[FILE]", "read definitions from a file, or from the last one again", _load),
-    "help": Colon("[WORD]", "this page, or a command, a sign, a code or one of `:help words`; so does ?WORD", _help),
+    "undo": Colon("", "take back what the last line did to names", _undo),
+    "save": Colon("FILE [NAMES]", "write definitions, or arrays: :save y.npy y", save),
+    "load": Colon("[FILE]", "read definitions, from the last file again", _load),
+    "help": Colon("[WORD]", "this page, or a WORD of `:help words`; or ?WORD", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),
 }  # fmt: skip
 

@@ -254,6 +254,10 @@ def test_edit(session: ReplSession, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code(session, ":edit x") == "E0819"
 
 
+def test_help_fits_80_columns(session: ReplSession) -> None:
+    assert [line for line in said(session, ":help").splitlines() if 80 < len(line)] == []
+
+
 def test_help_on_words(session: ReplSession) -> None:
     """Commands, names, pieces of `std`, codes and signs have some; others have none, and are no missing names."""
     for word in (
