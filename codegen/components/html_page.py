@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ilang.core import pipeline
 from ilang.core.explain.dataflow import FlowGraph, flow_of_schedule
 from ilang.core.explain.dataflow_svg import picture
+from ilang.core.explain.first_page import edges_text
 from ilang.core.explain.marks import LineMark
 from ilang.core.explain.page import cost_text, signature
 from ilang.core.machine import MACHINES
@@ -171,7 +172,7 @@ class _Body:
         first = next((n for n, (_, mark) in enumerate(lines) if any(mark)), 0)
         while 0 < first and lines[first - 1][0]:
             first -= 1
-        summary = f"<summary>{first} lines that stand before</summary>"
+        summary = f"<summary>{first} lines before it: declarations and helper functions</summary>"
         before = f"<details>{summary}{self._lines(lines[:first])}</details>"
         return before + self._lines(lines[first:])
 
@@ -193,7 +194,7 @@ def _looped(line: LoopLine) -> Line:
 
 def _facts(page: Explanation) -> Iterator[str]:
     """The lines on work, memory, and how the program runs."""
-    notes = (("note", note) for note in page.notes)
+    notes = [("edges", edges_text(page)), *(("note", note) for note in page.notes)]
     for name, text in (("work", cost_text(page.execution.cost)), ("runs as", page.runs), *notes):
         if text:
             yield f"<p><b>{name}</b> {escaped(text)}</p>"

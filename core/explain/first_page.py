@@ -239,18 +239,23 @@ def _work(cost: Cost) -> str:
     return f"{words}, {shown} flops a byte: {limit} is the limit here"
 
 
+def edges_text(page: Explanation) -> str:
+    """The meaning of names with a prime in the loops that run; "" where there are none."""
+    text = " ".join(line.text for line in page.execution.running)
+    return EDGES if "'" in text and " by " in text else ""
+
+
 def loops_page(page: Explanation, width: int = WIDTH, ascii_only: bool = False) -> str:
     """The loops that run, simplified, in lines of at most ``width`` columns where they can be broken."""
-    text = " ".join(line.text for line in page.execution.running)
     device = f" on {page.execution.occupancy[0].device}" if page.execution.occupancy else ""
-    stepped = "'" in text and " by " in text
+    edges = edges_text(page)
     lines = [
         *_folded(
             f"how it runs{device}, chosen by the compiler unless a schedule is written", width, 2
         ),
         *_loops(page.execution.running, width, "--emit loops lists them", below=True),
         "",
-        *(_folded(f"edges    {EDGES}", width, 9) if stepped else ()),
+        *(_folded(f"edges    {edges}", width, 9) if edges else ()),
         *_folded(f"more     --schedule    --emit loops  {EXACT}", width, 9),
     ]
     text = "\n".join(lines) + "\n"

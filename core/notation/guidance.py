@@ -198,7 +198,8 @@ MOVES = {
         ("scatter", "scatter_add", "index_add", "put"),
         'it is written `einx.add_at("[v] d, n, n d -> [v] d")`, rows by their number',
     ),
-    "cumsum": "it is written as windows that end at each place: `+(i:5+j:5-4)~i` of 5 elements, with n, n and n-1 of n",
+    "cumsum": "it is written as windows that end at each place: `+(i:5+j:5-4)~i` of 5 elements, with n, n and n-1 of n;"
+    " of any number, slower, `(I & I) >> ((I | 0) >> i^.~i | I) >> i*j[j<=i]~ij >> +ij~i`",
     **dict.fromkeys(
         [
             "median",

@@ -131,6 +131,7 @@ def test_lines_know_what_they_are_of(target: str) -> None:
 @pytest.mark.parametrize("target", ["c", "cuda"])
 def test_a_page_stands_alone_and_has_every_stage(target: str) -> None:
     text = page_of(PROGRAMS["softmax"], target)
+    assert ("<b>edges</b>" in text) is (target == "c")
     assert set(re.findall(r"https?://[^\"' ]*", text)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"\b(src|href)=|@import|url\((?!#)", text)
     later = (
