@@ -201,7 +201,7 @@ class PricedPlace:
 
         A value that is larger than all that it is computed from may be in tiles of its readers, which have whole ones.
         """
-        if any(1 <= share for share in self._shares()):
+        if not nest.order or any(1 <= share for share in self._shares()):
             return 1.0
         axis = nest.order[-1].axis
         row = (self.extents.usual(self.node.sizes[axis]), *nest.factors[axis])[-1]
