@@ -27,7 +27,7 @@ Kind = Literal["program", "program or code", "array", "folder", "definition", "w
 Takes = Kind | tuple[str, ...]
 """The values that are taken: something of a kind, or one of a few words."""
 
-NUMBER = r"-(\d|\.\d|inf$|nan$)"
+OPTION = "-(?!inf$|nan$)[-A-Za-z]"
 MARK = "\0"
 """A character that no token of a command line can hold: click takes a token that begins with it for no option."""
 PLAIN = "ilang.plain"
@@ -303,10 +303,8 @@ class Command(click.Command):
 
 
 def is_operand(token: str) -> bool:
-    """Whether a token is an operand: a program, a number, a name, standard input."""
-    return (
-        not token.startswith("-") or token == "-" or "~" in token or bool(re.match(NUMBER, token))
-    )
+    """Whether a token is an operand: a program, a number, a name, a sign such as ``->``, standard input."""
+    return "~" in token or re.match(OPTION, token) is None
 
 
 def _marked(token: str) -> str:

@@ -58,4 +58,6 @@ def _number(text: str) -> int | float | None:
 
 def _refused(part: str) -> CommandError:
     message = f"{part or '(empty)'} is no configuration value"
-    return CommandError("E0825", message, help="--config lr=0.1,momentum=0.9")
+    return CommandError(
+        "E0825", message, help="a number or a list of numbers: --config lr=0.1,hids=[64,32]"
+    )

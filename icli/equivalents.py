@@ -8,7 +8,7 @@ from __future__ import annotations
 
 SYSTEMS = ("NumPy", "einsum", "einops", "PyTorch")
 """The columns after the first one; the last one has programs of ours."""
-NAMES = {"numpy": 0, "np": 0, "einsum": 1, "einops": 2, "pytorch": 3, "torch": 3}
+NAMES = {"numpy": 0, "np": 0, "jax": 0, "einsum": 1, "einops": 2, "pytorch": 3, "torch": 3}
 """The words that ask for a column."""
 
 Row = tuple[str, str, str, str, str, str, str]

@@ -37,6 +37,37 @@ OTHERS: dict[str, tuple[tuple[str, str], ...]] = {
     "[": (("ij[j<=i]~ij", "after the axes of an input: elements for which the condition does not hold are 0"),),
 }  # fmt: skip
 """Signs that are no operators on elements, and operators that mean something between programs, too."""
+IN_FUNCTIONS: dict[str, tuple[tuple[str, str], ...]] = {
+    "*": (('"w" * x', "contracts the input axes of one with the output axes of the other: a layer"),),
+    "*.": (("x *. y", "the product, element by element"),),
+    "/.": (("x /. y", "the quotient, element by element"),),
+    "+.": (("x +. y", "the sum, element by element, as `x + y`"),),
+    "-.": (("x -. y", "the difference, element by element, as `x - y`"),),
+    "**.": (("x **. 2", "the power of each element"),),
+    "?/": (("?/x", "the larger of 0 and each element: relu"),),
+    "-?/": (("x -?/ y", "y where x is above 0, else 0"),),
+    "++": (('x ++ "...|i => ...|"', "einsum of one tensor: here the sum along its output axis"),),
+    "*+": (('x *+ "ij; jk => ik" y', "einsum of two tensors: here a matrix product"),),
+    "=>": (('x ++ "ij => ji"', "in the text of an einsum, before the axes of the result"),),
+    "->": (("op f(w[n->m], x) = w * x", "in a shape: input axes, then output axes"),),
+    "|": (("op f(x[b|n]) = x + 1", "in a shape: batch axes, then the others"),),
+    "@|": (("x @| 0", "position 0 of the first batch axis"),),
+    "=": (
+        ("x = y", "whether two elements are equal"),
+        ("z = x + 1", "as a statement: names a tensor"),
+    ),
+    "<>": (("x <> y", "whether two elements differ"),),
+    ";": (("f(x; 64)", "before configuration: numbers, which are no tensors"),),
+    '"': (('"w" * x', "around the name of a parameter, whose shape the compiler finds"),),
+    "=:": (('"c" =: x', "sets c; what a tensor holds is kept for the next run"),),
+}  # fmt: skip
+"""Signs of tensor functions and of routines: a text with each, and what it means there."""
+IN_ROUTINES = {
+    "=+": (("c =+ x", "adds x to what c holds"),),
+    "=-": (("c =- x", "subtracts x from what c holds: a step of gradient descent"),),
+    "=:+": (("c =:+ x", "sets c to x, summed over the axes that c lacks"),),
+}
+"""Assignments that routines alone have."""
 TRIED = {
     "matmul": "'[[1, 2], [3, 4]]' '[[1, 0], [0, -1]]'",
     "conv2d": "rand:1x3x4x4 rand:2x3x2x2",
@@ -63,15 +94,17 @@ PHRASES = {
     "mean squared error": "squared_error",
 }
 """Names of several words, of functions."""
-WORD = re.compile(r"[A-Za-z_]\w*(?:[ -][A-Za-z_]\w*)*")
-"""A word, or a name of several words: ``shared memory``."""
-LIKE = {"]": "[", "(": ":", ")": ":"}
+MODULE = re.compile(r"^(?:(?:np|numpy|jnp|jax|torch|nn|functional|F)\.)+(?=\w)")
+WORD = re.compile(rf"(?:{MODULE.pattern})?[A-Za-z_]\w*(?:[ -][A-Za-z_]\w*)*")
+"""A word, a name of several words such as ``shared memory``, or one of a module: ``np.sum``."""
+LIKE = {"]": "[", "(": ":", ")": ":", "?": "?/"}
 
 
 def sign_page(sign: str) -> Page | None:
     """The page on a sign; None on what is none."""
-    is_sign = sign in OPS or sign in OTHERS or sign in ARGUMENTS or sign in LIKE
-    return _sign(LIKE.get(sign, sign)) if is_sign else None
+    sign = LIKE.get(sign, sign)
+    tables = (OPS, OTHERS, ARGUMENTS, IN_FUNCTIONS, IN_ROUTINES)
+    return _sign(sign) if any(sign in each for each in tables) else None
 
 
 def word_page(word: str) -> Page | None:
@@ -79,6 +112,7 @@ def word_page(word: str) -> Page | None:
     from ilang.icli.equivalents import NAMES, SYSTEMS, cheat_sheet
     from ilang.icli.glossary import entry_of
 
+    word = MODULE.sub("", word)
     key = word.lower()
     if key == "words":
         return index()
@@ -106,6 +140,7 @@ def index() -> Page:
 
     words = {
         "signs": sorted({*OPS, *OTHERS, *ARGUMENTS}),
+        "signs of tensor functions": sorted({*IN_FUNCTIONS, *IN_ROUTINES}),
         "programs beside those of other systems": list(NAMES),
         "libraries": list(LIBRARIES),
         "functions of arrays": functions(),
@@ -121,7 +156,7 @@ def index() -> Page:
         "i explain WORD      one of these",
     ]
     for title, listed in words.items():
-        between = " " if title == "signs" else ", "
+        between = " " if title.startswith("signs") else ", "
         lines += [
             "",
             title,
@@ -193,12 +228,16 @@ def _sign(sign: str) -> Page:
         most = OPS[ARGUMENTS[sign]].reduction_says
         places = [(f"{sign}ij~i", f"the position of the {most} along j", "before one input")]
     others = [(text, says, "between programs" if op else "") for text, says in OTHERS.get(sign, ())]
-    meanings_here = (*others, *places) if sign in BETWEEN_PROGRAMS else (*places, *others)
+    inner = [(text, says, "in an `op` or `cd`") for text, says in IN_FUNCTIONS.get(sign, ())]
+    inner += [(text, says, "in a `cd`") for text, says in IN_ROUTINES.get(sign, ())]
+    first, then = (others, places) if sign in BETWEEN_PROGRAMS else (places, others)
+    meanings_here = (*first, *then, *inner)
     rows = [(f"  {text}", says, place) for text, says, place in meanings_here]
     name = op.name if op is not None else ""
     tried = BETWEEN_PROGRAMS.get(sign) or (f"'{places[0][0]}' '[[1, 2], [3, 4]]'" if places else "")
     title = sign if sign in BETWEEN_PROGRAMS else f"{sign}   {name}".rstrip()
-    parts = (title, table(rows, "   "), tried and f"try  i run {tried}")
+    more = "" if first or then else "docs/functions.md has the language of `op` and `cd`"
+    parts = (title, table(rows, "   "), tried and f"try  i run {tried}", more)
     text = "\n\n".join(part for part in parts if part)
     meanings = [{"text": each, "says": says, "place": place} for each, says, place in meanings_here]
     return text + "\n", {"sign": sign, "name": name, "meanings": meanings}

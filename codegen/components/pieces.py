@@ -64,6 +64,12 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
     Raises:
         Error: DataError E0777 (axes), and what a call of a component refuses.
     """
+    known = NUMBERS.get(name, {})
+    taken = 2 if name in ("matmul", "conv2d") else 1
+    if name not in AXES and known and len(arrays) > taken and isinstance(arrays[taken], int):
+        key = next(iter(known))
+        hint = f"lib.{name}({', '.join('xw'[:taken])}, {key}={arrays[taken]})"
+        raise DataError("E0777", f"the {key} of {name} is given by its name", help=hint)
     by_order = name in AXES and len(arrays) == 2 and isinstance(arrays[1], int)
     if by_order or not options.keys().isdisjoint(("dim", "keepdim")):
         number = options.get("dim", arrays[1] if by_order else -1)
@@ -77,7 +83,6 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
         if classes < 1:
             raise DataError("E0777", f"there are no {classes} classes", help="lib.one_hot(x, 10)")
         return one_hot(len(shape_of("x", arrays[0])), classes)(*arrays, **rest)
-    known = NUMBERS.get(name, {})
     takes = (*("axis", "keepdims") * (name in AXES), *known, *OPTIONS)
     if unknown := [key for key in rest if key not in takes]:
         raise DataError(

@@ -516,6 +516,8 @@ def _one_input(op: str | None, pattern: str, axes: str, out: str | None) -> str 
     reducing = (not op or op in REDUCING) and axes
     if not reducing:
         return f"name the output: `{op}{pattern}~{axes or '.'}`"
+    if not op and len(pattern) > 2 and list(pattern) != sorted(pattern):  # axes, or an unknown name
+        return f"define it; or, if these are axes, name the output: `{pattern}~{axes[::-1]}`"
     kept = axes[:-1] or "."
     first = f"`{op}{pattern}~{axes}` for each element" if op or len(axes) < 2 else ""
     first = first or f"`{pattern}~{axes[::-1]}` transposes"

@@ -75,7 +75,7 @@ HINTS = (
     ("**", "the power is `^`: `i^j~ij`"),
     (
         "//",
-        "a quotient that is rounded down is that of integers; the quotient of floats is `i/j~ij`",
+        'rounded down, it is `elementwise("f: x, y -> floor_divide(x, y)")`; of floats it is `i/j~ij`',
     ),
     ("|>", "results flow on through `>>`: `+ij~i >> ^i~i`"),
     ("<>", "`different` is written `!=`"),

@@ -119,8 +119,8 @@ def _program(argument: str, request: Request) -> Tree | Module | Page:
         return open_program(argument)
     named = not (request.has("--shape") or request.has("--emit"))
     is_word = bool(WORD.fullmatch(argument)) and not is_file(argument)
-    is_other = argument == "-" or (is_file(argument) and argument != ".")
-    page = None if is_other else sign_page(argument)
+    page = sign_page(argument) if argument != "-" else None
+    page = None if page is not None and _is_plain_file(argument) else page
     page = word_page(argument) if page is None and is_word and named else page
     if page is not None:
         return page
@@ -135,6 +135,13 @@ def _program(argument: str, request: Request) -> Tree | Module | Page:
             raise CommandError("E0401", message, help=near(argument)) from None
         is_pattern = error.help.startswith("name the output")
         raise error.with_help(near(argument)) if is_word and not is_pattern else error from None
+
+
+def _is_plain_file(argument: str) -> bool:
+    """Whether a file has the name of a sign; a folder that has it cannot be meant."""
+    from pathlib import Path
+
+    return Path(argument).is_file()
 
 
 def _show_first(page: Explanation, request: Request, screen: Screen) -> None:

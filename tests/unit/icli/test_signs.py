@@ -13,14 +13,24 @@ import pytest
 
 import ilang
 from ilang import einops
+from ilang.core.ir.primitives import INFIX
 from ilang.core.library.std import AXES, PLAIN
+from ilang.core.notation.functions.tokens import SIGNS
 from ilang.core.notation.guidance import MOVES
 from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.pipeline import text_program
 from ilang.icli.equivalents import NAMES, ROWS, cheat_sheet, page
 from ilang.icli.glossary import Entry, sections
 from ilang.icli.main import main
-from ilang.icli.signs import BETWEEN_PROGRAMS, OTHERS, sign_page, word_page
+from ilang.icli.signs import (
+    BETWEEN_PROGRAMS,
+    IN_FUNCTIONS,
+    IN_ROUTINES,
+    OTHERS,
+    sign_page,
+    word_page,
+)
+from tests.unit.notation.refusal import module
 
 PAGE = Path(__file__).parents[3] / "docs" / "cheatsheet.md"
 ENTRIES = [each for entries in sections().values() for each in entries]
@@ -78,7 +88,37 @@ def test_a_sign_has_its_places(sign: str) -> None:
     if sign in OPS:
         op = OPS[sign]
         places = 1 + bool(op.reduction_says) + 2 * (op.binary is not None)
-        assert len(meanings) == places + len(OTHERS.get(sign, ()))
+        inner = len(IN_FUNCTIONS.get(sign, ()))
+        assert len(meanings) == places + len(OTHERS.get(sign, ())) + inner
+
+
+@pytest.mark.parametrize("sign", [*IN_FUNCTIONS, *IN_ROUTINES])
+def test_a_sign_of_tensor_functions(sign: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its texts hold it and can be read; the command prints them for `->`, which is no option, as for the others."""
+    for text, _ in IN_FUNCTIONS.get(sign, ()):
+        assert sign in text
+        body = f"{text}\n{text[0]} + y" if text.startswith("z") else f"y + {text} + x"
+        body = f"{text}\nc + y" if text.startswith('"c"') else body
+        written = text if text.startswith("op") else f"op g(x, y) {{\n{body}\n}}"
+        module(f"op f(x; n) = x *. n\n{written.replace('op f', 'op h')}\n")
+    for text, _ in IN_ROUTINES.get(sign, ()):
+        assert sign in text
+        module(f"cd g(c, x) {{\n{text}\nreturn c\n}}\n")
+    assert main(["explain", sign]) == 0
+    assert "in a `cd`" in (told := capsys.readouterr().out) or "in an `op` or `cd`" in told
+
+
+def test_every_sign_of_tensor_functions_has_a_page() -> None:
+    brackets = set("()[]{}") | {"[|", "|]"}
+    rare = {",", "**", "!.", "!..", "~~"}  # a list; refused with what to write; comments
+    assert all(sign_page(sign) for sign in {*SIGNS, *INFIX} - brackets - rare)
+
+
+def test_a_folder_hides_no_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "@").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["explain", "@"]) == 0
+    assert main(["explain", "/."]) == 0
 
 
 @pytest.mark.parametrize("sign", sorted(BETWEEN_PROGRAMS))
@@ -102,6 +142,8 @@ def test_words() -> None:
         ("tril", "ij[j<=i]~ij"),
         ("unfold", "+(i+k:3)~i"),
         ("sub", "ij-ij~ij"),
+        ("np.sum", "`+ij~i`"),
+        ("torch.nn.functional.relu", "`>ij~ij`"),
     ):
         found = word_page(word)
         assert found is not None
