@@ -40,6 +40,7 @@ from ilang.icli.array_functions import (
     common_type,
     looked_up,
     multiplied,
+    place_of,
     places_of,
     without_product,
 )
@@ -50,6 +51,7 @@ from ilang.icli.python_nodes import (
     first_of,
     is_whole,
     number_text,
+    places_listed,
     range_taken,
     value_names,
     whole_number,
@@ -345,9 +347,11 @@ class _NamedSteps:
             result = self.indexed(array, ast.Tuple(kept)) if kept else array
             left = [part for part in parts if part in new or whole_number(part) is None]
             return self.widened(result, [n for n, part in enumerate(left) if part in new])
-        if isinstance(parts[-1], ast.Name) and all(map(is_whole, parts[:-1])):
-            places = self.array(parts[-1])
-            return self.step(looked_up(array, places, len(parts) - 1), places, array)
+        if isinstance(parts[-1], ast.Name | ast.List) and all(map(is_whole, parts[:-1])):
+            chosen, last = parts[-1], place_of(array, len(parts) - 1)
+            listed = isinstance(chosen, ast.List) and places_listed(chosen, array.shape[last])
+            places = self.step("i64", listed) if listed else self.array(chosen)
+            return self.step(looked_up(array, places, last), places, array)
         if rank < len(parts):
             number = f"{rank} ax{'is' if rank == 1 else 'es'}"
             message = f"{array.named()} has {number}, and {len(parts)} indices are given"

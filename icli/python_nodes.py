@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Sequence
 
-from ilang.icli.array_functions import NoSpellingError
+from ilang.icli.array_functions import Array, NoSpellingError
 
 MODULES = ("np", "numpy", "torch", "math", "jnp")
 """Names that are no arrays in an expression of Python."""
@@ -54,6 +54,12 @@ def whole_numbers(nodes: Sequence[ast.expr]) -> list[int]:
     if None in sizes:
         raise NoSpellingError
     return [size for size in sizes if size is not None]
+
+
+def places_listed(node: ast.List, extent: int) -> Array:
+    """The places that a list names along an axis, those below 0 counted from its end. Raises: NoSpellingError."""
+    places = [n + extent if -extent <= n < 0 else n for n in whole_numbers([node])]
+    return Array(str(places), (len(places),))
 
 
 def whole_number(node: ast.expr) -> int | None:

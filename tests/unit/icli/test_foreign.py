@@ -54,6 +54,7 @@ def computed(session: ReplSession, line: str) -> Any:
         ("D - D.mean(1)[:, None]", D - D.mean(1)[:, None]),
         ("v[:, np.newaxis] * D - x[None]", V[:, np.newaxis] * D - X[None]),
         ("D[..., None]", D[..., None]),
+        ("D[:, [0, -1, 0]] + D[[-1]]", D[:, [0, -1, 0]] + D[[-1]]),
         ("D[1, None, 1:]", D[1, None, 1:]),
         ("D / D.sum((0, 1), keepdims=True)", D / D.sum((0, 1), keepdims=True)),
         ("ids * 2.5 + v", IDS * 2.5 + V),
