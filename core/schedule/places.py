@@ -109,7 +109,9 @@ class _Search:
     def _is_candidate(self, value: int) -> bool:
         """Whether several readers of a value could compute it in their innermost loops, each by itself."""
         node, reads = self.shaped.nodes[value], self.readers.all_reads[value]
-        if not isinstance(node, Assignment) or node.acc or value in self.readers.kept:
+        if not isinstance(node, Assignment) or not node.axes or node.acc:
+            return False
+        if value in self.readers.kept:
             return False
         if not 2 <= len({reader for reader, _ in reads}) == len(reads) <= MOST:
             return False

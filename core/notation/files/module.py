@@ -239,13 +239,20 @@ def _by_names(
     inputs = {each.name for each in parameters or ()}
     if error.code not in ADVISED or "\n" in text or not inputs.intersection(words_of(body)):
         return error
+    if (error.help or "").startswith("`use ") and _is_readable(text, ("std",)):
+        return error
     function = f"op {head.strip()} = " + UNDOTTED.sub(r" \1. ", body.strip().replace("^", "**"))
-    for library in ((), ("std",)):
-        with suppress(Error):
-            if not readable_module(Source("<help>", function), implied=library)[1]:
-                use = f", after a line `use {library[0]}`" if library else ""
-                return error.with_help(f"to compute with inputs by name, write `{function}`{use}")
+    for library, use in (((), ""), (("std",), ", after a line `use std`")):
+        if _is_readable(function, library):
+            return error.with_help(f"to compute with inputs by name, write `{function}`{use}")
     return error
+
+
+def _is_readable(text: str, libraries: Sequence[str]) -> bool:
+    """Whether nothing is wrong with a file that has this text, after it has used some libraries."""
+    with suppress(Error):
+        return not readable_module(Source("<help>", text), implied=libraries)[1]
+    return False
 
 
 def _functions(

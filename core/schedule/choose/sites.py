@@ -42,8 +42,9 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     packed = known.packed.get(value) if analysis.inlining.inlined[read.value] else None
     shared = shared_loops(producer, nest, back, order)
     lanes = known.packed.get(value)
-    if isinstance(lanes, Across) and producer.acc and analysis.row_lanes[read.value]:
-        shared = min(shared, nest.order.index(Loop(lanes.last, 1)))  # all rows of a block at once
+    block = Loop(lanes.last, 1) if isinstance(lanes, Across) else None
+    if block in nest.order and producer.acc and analysis.row_lanes[read.value]:
+        shared = min(shared, nest.order.index(block))  # all rows of a block at once
     if shared == 0 and producer.axes and producer.target:
         return None, None
     is_part = known.is_part(value) or any(index.axis() is None for index in read.index)

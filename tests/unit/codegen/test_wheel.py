@@ -86,7 +86,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         (folder / "model.i").write_text(text, encoding="utf-8")
         command = ("build", "model.i", "--wheel", named, *words, "-o", "dist")
         done = i(*command, cwd=folder, env={"CFLAGS": "-O1"})
-        assert (done.returncode, done.stderr) == (0, "")
+        notes = [line for line in done.stderr.splitlines() if not line.startswith("the function")]
+        assert (done.returncode, notes) == (0, [])
         return folder / done.stdout.strip()
 
     return build

@@ -99,3 +99,13 @@ def test_columns_that_two_reduce_are_summed_along_rows() -> None:
     assert columns.index("for i in") < columns.index("for j in")
     rows = i("+ij~i >> (^i~i & -i~i)").loops((300, 200))
     assert rows.count("for i in") == 1
+
+
+def test_sums_of_rows_across_a_copy_are_by_rows_of_no_block() -> None:
+    """A copy goes by squares, and its reader across short rows of it by blocks, of which the copy has none."""
+    text = "(<cbda~db >> db~bd | I) >> bd+abcd~abdc >> (I & +abdc~ab) >> abdc+ab~abcd"
+    random = np.random.default_rng(3)
+    x, y = random.standard_normal((9, 103, 24, 6)), random.standard_normal((6, 103, 9, 24))
+    both = x.min(axis=(0, 3))[None, :, None, :] + y
+    expected = both + both.sum(axis=(2, 3), keepdims=True)
+    np.testing.assert_allclose(i(text)(x, y), expected, rtol=1e-12, atol=1e-12)
