@@ -38,7 +38,7 @@ VARIANTS := $(shell echo '$(PROBE)' | $(PROBED) 2>/dev/null && rm -f STEM.probe 
 endif
 OBJECTS = STEM.o $(VARIANTS:%=STEM_%.o)
 
-.PHONY: all test example install clean FORCE
+.PHONY: all test check example install uninstall clean FORCE
 
 all: libSTEM.a libSTEM.so
 
@@ -62,7 +62,7 @@ STEM_test: STEM_test.c STEM.h libSTEM.a
 STEM_example: STEM_example.c STEM.h libSTEM.a
 	$(CC) $(FLAGS) $(LDFLAGS) STEM_example.c libSTEM.a -o $@ $(LDLIBS) -lm
 
-test: STEM_test
+test check: STEM_test
 	./STEM_test
 
 example: STEM_example
@@ -73,6 +73,10 @@ install: all
 	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
 	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
 	sed -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+
+uninstall:
+	rm -f "$(DESTDIR)$(PREFIX)/include/STEM.h" "$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	rm -f "$(DESTDIR)$(PREFIX)/lib/libSTEM.a" "$(DESTDIR)$(PREFIX)/lib/libSTEM.so"
 
 clean:
 	rm -f STEM.flags STEM.o STEM_v3.o STEM_v4.o libSTEM.a libSTEM.so STEM_test STEM_example

@@ -31,7 +31,7 @@ DEVICE = -arch=$(ARCH) -Xcompiler -fPIC
 TOLD = -Xptxas -warn-spills
 COMMANDS = $(NVCC) $(FLAGS) $(DEVICE);MPI_LINK; $(CC) $(CFLAGS); $(AR)
 
-.PHONY: all test bench example compile install clean FORCE
+.PHONY: all test check bench example compile install uninstall clean FORCE
 
 all: libSTEM.a libSTEM.so
 
@@ -57,7 +57,7 @@ STEM_bench: STEM_bench.cu STEM.h libSTEM.a
 
 EXAMPLE
 
-test: STEM_test
+test check: STEM_test
 	./STEM_test
 
 bench: STEM_bench
@@ -74,6 +74,10 @@ install: all
 	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
 	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
 	cp STEM.pc "$(DESTDIR)$(PREFIX)/lib/pkgconfig/"
+
+uninstall:
+	rm -f "$(DESTDIR)$(PREFIX)/include/STEM.h" "$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	rm -f "$(DESTDIR)$(PREFIX)/lib/libSTEM.a" "$(DESTDIR)$(PREFIX)/lib/libSTEM.so"
 
 clean:
 	rm -f STEM.flags STEM.o STEM.sm_*.o libSTEM.a libSTEM.so

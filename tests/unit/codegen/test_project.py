@@ -353,6 +353,9 @@ def test_installs_what_a_program_needs(tmp_path: Path) -> None:
     described = (root / "opt/things/lib/pkgconfig/model.pc").read_text().splitlines()
     assert described[0] == "libdir=${pcfiledir}/.."
     assert "Libs: -L${libdir} -lmodel" in described
+    done = make(tmp_path / "out", "uninstall", "PREFIX=/opt/things", f"DESTDIR={root}")
+    assert done.returncode == 0, done.stderr
+    assert not [p for p in root.rglob("*") if p.is_file()]
     assert make(tmp_path / "out", "clean").returncode == 0
     assert names_in(tmp_path / "out") == sorted(
         [
