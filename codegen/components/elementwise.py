@@ -72,6 +72,9 @@ def _names(inputs: object, outputs: Sequence[object]) -> list[str]:
     """The names of inputs: x0, x1, ... where only their number is given, or as many as the outputs name."""
     if inputs is None:
         most = max((n for output in outputs for n in _mentioned(output)), default=-1)
+        if most < 0:
+            message = "inputs are missing, and the outputs mention none of x0, x1, ..."
+            raise DataError("E0716", message, help='name them in order: inputs=["x", "y"]')
         inputs = most + 1
     if isinstance(inputs, int) and not isinstance(inputs, bool):
         check_expressions(inputs, whole(Source("<kernel>", f"{inputs} inputs")))

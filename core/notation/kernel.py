@@ -2,7 +2,7 @@
 
     kernel     = order ":" input { "," input } "->" output { ";" output }
     order      = "f" | "c"                                   the last axes correspond, or the first ones
-    input      = name [ "[" [ axis { "," axis } ] "]" ]      as many axes as it has dimensions
+    input      = name [ "[" [ axis { "," axis } ] "]" ]      an axis for each dimension, as the order lines them up
     output     = [ accumulator [ rank ] ":" ] expression
     expression = term { ( "+" | "-" ) term }
     term       = factor { ( "*" | "/" ) factor }
@@ -15,7 +15,7 @@ A function is an operator of the language by its name, of two operands or of one
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir import syntax
@@ -56,7 +56,8 @@ def parse_kernel(source: Source, span: Span | None = None) -> syntax.ElementKern
     """A whole kernel; ``span`` is the part of the source that it is (default: all).
 
     Raises:
-        NotationError: E0180 (the form), E0181 (a name that none has), E0182 (a mode), E0183 (operands).
+        NotationError: E0180 (the form), E0181 (a name that none has), E0182 (a mode), E0183 (operands),
+            E0184 (axes).
         MeaningError: E0250 (too many expressions), as soon as so many are read.
     """
     whole = span or Span(source, 0, len(source.text))
@@ -67,6 +68,7 @@ def parse_kernel(source: Source, span: Span | None = None) -> syntax.ElementKern
         inputs.append(reader.input())
     reader.demand("->", "`,` or `->`")
     _check_inputs(inputs)
+    _check_axes(order, inputs, reader.axes)
     reader.names = {each.name: number for number, each in enumerate(inputs)}
     outputs = [reader.output()]
     while reader.take(";"):
@@ -155,6 +157,36 @@ def _check_inputs(inputs: Sequence[syntax.KernelInput]) -> None:
         names.add(each.name)
 
 
+def _check_axes(
+    order: syntax.KernelOrder, inputs: Sequence[syntax.KernelInput], axes: Mapping[str, list[str]]
+) -> None:
+    """Refuse axes that are not those which the order lines up. Raises NotationError E0184."""
+    whole = max(axes.values(), key=len, default=[])
+    for each in inputs:
+        given = axes.get(each.name, [])
+        spare = len(whole) - len(given)
+        last, first = whole[spare:], whole[: len(given)]
+        aligned = last if order == "f" else first
+        repeated = next((axis for axis in given if 1 < given.count(axis)), None)
+        if repeated is not None:
+            message = (
+                f"the input {each.name} has two axes {repeated}, and a kernel reads no diagonal"
+            )
+            help_line = "take it before the kernel: `ii~i >> elementwise(...)`"
+            raise NotationError("E0184", message, each.span, help_line)
+        if given == aligned:
+            continue
+        lined = f"{each.name}[{','.join(aligned)}]"
+        message = f"in the order {order} the axes of {each.name} are {lined}"
+        help_line = f"write `{lined}`"
+        if given in (first, last):
+            other = "c" if order == "f" else "f"
+            help_line += f", or `{other}:`, the order which lines up the {'first' if other == 'c' else 'last'} axes"
+        elif sorted(given) == sorted(aligned):
+            help_line += "; transpose before the kernel: `ij~ji`"
+        raise NotationError("E0184", message, each.span, help_line)
+
+
 class _KernelReader(Symbols):
     """Symbols of a kernel, taken from the left."""
 
@@ -167,6 +199,8 @@ class _KernelReader(Symbols):
         self.depth = 0
         self.names: dict[str, int] = {}
         """The inputs by name, each with its number."""
+        self.axes: dict[str, list[str]] = {}
+        """The axes of inputs, where they are written."""
         self.steps: list[Scalar] = []
         self.expressions = 0
 
@@ -206,15 +240,16 @@ class _KernelReader(Symbols):
         self._count()
         if not self.take("["):
             return syntax.KernelInput(name, None, span)
-        rank = 0
+        axes: list[str] = []
         while not self.take("]"):
-            if rank:
+            if axes:
                 self.demand(",", "`,` or `]`")
             if self.peek()[0] not in ("word", "number"):
                 raise self.unexpected("the name of an axis, or `]`")
+            axes.append(self.peek().text)
             self.at += 1
-            rank += 1
-        return syntax.KernelInput(name, rank, span.to(self.before()))
+        self.axes[name] = axes
+        return syntax.KernelInput(name, len(axes), span.to(self.before()))
 
     def output(self) -> syntax.KernelOutput:
         """``x + y``, ``sum: x + y``, ``max 1: x``."""

@@ -30,6 +30,10 @@ from ilang.core.source import Source
         ("f: x -> epx(x)", "E0181", 9, "no function `epx`"),
         ("f: x -> not(x, x)", "E0183", 9, "`not` has 1 operand, and 2"),
         ("f: x -> where(x)", "E0183", 9, "`where` has 3 operands, and 1"),
+        ("f: x[i,j], y[i] -> x", "E0184", 12, "in the order f the axes of y are y[j]"),
+        ("c: x[i,j], y[j] -> x", "E0184", 12, "in the order c the axes of y are y[i]"),
+        ("f: x[i,j], y[j,i] -> x", "E0184", 12, "in the order f the axes of y are y[i,j]"),
+        ("f: x[i,i] -> x", "E0184", 4, "x has two axes i, and a kernel reads no diagonal"),
         ("f: x -> x x", "E0180", 11, "expected an operator, `;` or the end"),
         ("f: x -> " + "(" * 200 + "x" + ")" * 200, "E0180", 110, "nested more than 100 deep"),
     ],
@@ -41,6 +45,19 @@ def test_refused(text: str, code: str, column: int, says: str) -> None:
     assert (error.code, says in error.message) == (code, True), error
     assert error.span is not None
     assert error.span.start + 1 == column
+
+
+def test_axes_of_the_other_order_are_led_to_it() -> None:
+    with pytest.raises(Error) as caught:
+        parse_kernel(Source("<kernel>", "f: x[i,j,k], y[i,j] -> x * y"))
+    assert caught.value.help.startswith("write `y[j,k]`, or `c:`")
+    parse_kernel(Source("<kernel>", "c: x[i,j,k], y[i,j], z[] -> x * y + z"))
+
+
+def test_inputs_that_no_output_mentions_by_number_are_asked_for() -> None:
+    with pytest.raises(Error, match="inputs are missing") as caught:
+        elementwise("f", ["x * y"])
+    assert caught.value.help == 'name them in order: inputs=["x", "y"]'
 
 
 def test_functions_of_other_systems_are_answered_with_formulas() -> None:
