@@ -5,6 +5,7 @@ The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from ilang.icli.array_functions import KNOWN
 from ilang.icli.arrays import not_an_array
 from ilang.icli.calls import defined_name
 from ilang.icli.filled import call_of, range_of
-from ilang.icli.foreign import UnknownNameError
+from ilang.icli.foreign import UnknownNameError, expression_of, value_names
 from ilang.icli.lines import (
     BINDS,
     CALLS,
@@ -163,17 +164,31 @@ def _in_another_language(session: ReplSession, line: str, error: Error) -> Error
     except Error:
         return None
     text = value.strip()
+    unknown_name = _operand_of_number(session, text)
+    if unknown_name is not None and error.code != "E0104":
+        return _unknown_array(session, line, unknown_name, len(line) - len(value))
     ranged = None if error.code == "E0721" else range_of(as_python(text))
     if ranged is None:
         return None
     return DataError("E0721", f"`{text}` is not an array", help=f"write {ranged}")
 
 
+def _operand_of_number(session: ReplSession, text: str) -> str | None:
+    """The name in ``q * 2`` that is bound to nothing, or None for another text."""
+    tree = expression_of(as_python(text))
+    if not isinstance(tree, ast.BinOp) or not any(
+        isinstance(e, ast.Constant) for e in ast.walk(tree)
+    ):
+        return None
+    return next((name for name in value_names(tree) if _is_free(session, name)), None)
+
+
 def _unknown_in_expression(
     session: ReplSession, line: str, value: str, name: str, error: Error
 ) -> Error | None:
     """The error for a name in an expression, of an array or before parentheses; None where ``error`` says it better."""
-    if error.code in (*DECIDED, "E0401"):
+    at_name = error.span is None or error.span.text() == name
+    if error.code in DECIDED or (error.code == "E0401" and at_name):
         return None
     start = len(line) - len(value)
     called = re.compile(rf"(?<![\w.]){re.escape(name)}\s*\(").search(line, start)

@@ -90,8 +90,8 @@ class Entries:
             return True
         if bracket == "{":
             return False
-        words = split_words(code)[1:]
-        applies = words and all(map(self.is_array, words))
+        first, *words = split_words(code) or [""]
+        applies = words and first not in JOINS and all(map(self.is_array, words))
         return BINDS.match(code) is not None or bool(applies) or (bracket == "[" and "~" in code)
 
 

@@ -29,7 +29,7 @@ def literals(session: ReplSession, text: str, words: Sequence[str]) -> list[Arra
 
     Raises: DataError (it is none of these).
     """
-    if not all(map(session.is_array, words)):
+    if not all(map(session.is_array, words)) or any(word[0] in "+-" for word in words[1:]):
         return None
     try:
         return session.values([], words)

@@ -206,7 +206,7 @@ def _library(name: str) -> str:
     wired = [part.name.text() for part in parts if part.wired]
     heads = [re.split(r"\)\s*[={]", part.text())[0] + ")" for part in parts if not part.wired]
     first = wired[0] if wired else heads[0].split("(")[0].split()[-1]
-    known = "components, known without `use`, and as functions of `ilang.lib` in Python: "
+    known = "components, known without `use` but in files, and functions of `ilang.lib` in Python: "
     listed = wrap(known + ", ".join(wired), 78) if wired else []
     return "\n".join(
         (*listed, *[""] * bool(wired), f"use {name}", *heads, "", f"try  i explain {first}")

@@ -36,6 +36,7 @@ def entries(text: str) -> list[str]:
         ("x = [1,2\ny = [3]\nI x", ["x = [1,2", "y = [3]", "I x"]),
         ("x = [1,\n2\n]", ["x = [1,\n2\n]"]),
         ("y = (I\n+i~. x", ["y = (I", "+i~. x"]),
+        ("(I(x)\n+ 1\n)", ["(I(x)\n+ 1\n)"]),
         ("I(I x\nx\nI(I x\n  , x)", ["I(I x", "x", "I(I x\n  , x)"]),
         ("y = [1,2\nI(I x\nI (\n  x)", ["y = [1,2", "I(I x", "I (\n  x)"]),
         ("y = (I\n:names", ["y = (I", ":names"]),

@@ -88,6 +88,14 @@ def test_arrays_are_bound_and_shown() -> None:
     assert code(session.feed("z = nofile.npy")) == "E0725"
 
 
+def test_a_sign_after_an_array_is_an_operator() -> None:
+    session = ReplSession()
+    session.feed("x = [1,2]")
+    assert text(session.feed("x -1")).endswith("[0. 1.]\n")
+    session.feed("y = x +1")
+    assert text(session.feed("y")).endswith("[2. 3.]\n")
+
+
 @pytest.mark.parametrize(
     "line", ["mm x w", "mm(x, w)", f"{MATMUL} x w", "mm x [[1,2],[3,4],[5,6]]", "(mm >> I) x w"]
 )
