@@ -18,7 +18,7 @@ from ilang.icli.array_functions import KNOWN
 from ilang.icli.arrays import not_an_array
 from ilang.icli.calls import defined_name
 from ilang.icli.filled import call_of, range_of
-from ilang.icli.foreign import UnknownNameError, expression_of, value_names
+from ilang.icli.foreign import UnknownNameError
 from ilang.icli.lines import (
     BINDS,
     CALLS,
@@ -30,6 +30,7 @@ from ilang.icli.lines import (
     split_words,
 )
 from ilang.icli.literal import respelled
+from ilang.icli.python_nodes import expression_of, value_names
 from ilang.icli.readings import read
 from ilang.icli.respelling import as_python, colon_command, tensor_function
 

@@ -230,7 +230,9 @@ class _ArrayReader:
         hint = {"(": "lists are written with [ ]", "{": "lists are written with [ ]"}.get(mark[0])
         if mark in ",]" or hint is not None:
             spare = "leave out the comma before it" if mark == "]" and self.open else None
-            hint = hint or spare or "numbers and lists are divided by single commas: [[1, 2], [3, 4]]"
+            hint = (
+                hint or spare or "numbers and lists are divided by single commas: [[1, 2], [3, 4]]"
+            )
             return DataError("E0721", f"unexpected `{mark}` in an array", span, hint)
         hint = SPELLING
         if FORMULA.search(mark):

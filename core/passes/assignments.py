@@ -39,7 +39,7 @@ from ilang.core.ir.scalar import (
 )
 from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
-from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.ops import ARGUMENTS, OPS, PRIMITIVES
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -429,6 +429,8 @@ def word_of(node: shaped.Node) -> str:
     scalar = node.scalar
     while isinstance(scalar, Convert):
         scalar = scalar.argument
+    if node.text[:2] in ARGUMENTS:
+        return "argmax" if node.text.startswith(">") else "argmin"
     if node.acc is not None:
         return OPS[node.acc].word
     return PRIMITIVES[scalar.primitive].formula.word if isinstance(scalar, Apply) else "values"

@@ -138,3 +138,9 @@ def test_sums_of_terms_with_an_extent_have_lanes() -> None:
 def test_a_mean_of_many_elements_rounds_their_number(target: str) -> None:
     x = np.full((1, 2**24 + 3), 0.5, np.float32)
     np.testing.assert_allclose(i("ij/:j~ij >> +ij~i")(x, target=target), [0.5], rtol=1e-5)
+
+
+def test_positions_have_names_of_their_own_in_explanations() -> None:
+    page = str(i(">@ij~i >> i==@(c:5)~ic").explain())
+    assert "argmax = argmax_j in0[i,j]" in page
+    assert "minimum" not in page
