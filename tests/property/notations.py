@@ -60,7 +60,9 @@ def kernel(seed: int) -> Drawn:
     text = component.program.text()
     written = ranks if chance.random() < 0.5 else []
     for n, rank in reversed(list(enumerate(written))):
-        text = text.replace(f"x{n}", f"x{n}[{','.join(LETTERS[:rank])}]" if rank else f"x{n}[]", 1)
+        first = max(ranks) - rank if trial.order == "f" else 0
+        axes = ",".join(LETTERS[first : first + rank])
+        text = text.replace(f"x{n}", f"x{n}[{axes}]", 1)
     return Drawn(
         "elementwise", component, text, tuple(arrays), tuple(kernels.meaning(trial, arrays))
     )
