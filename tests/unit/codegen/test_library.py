@@ -341,6 +341,15 @@ def test_no_program_names_anything_like_a_part(name: str) -> None:
     assert name.endswith("(") or identifier(bare) != bare
 
 
+def test_no_program_has_the_name_of_a_macro() -> None:
+    texts = (path.read_text("utf-8") for path in FOLDER.glob("*.*"))
+    macros = {
+        name for text in texts for name in re.findall(r"^ *# *define (\w+)", text, re.MULTILINE)
+    }
+    assert 20 < len(macros)
+    assert [name for name in macros if identifier(name) == name and not name.endswith("_H")] == []
+
+
 def test_a_text_holds_what_it_calls() -> None:
     text = "\n".join(linked("const int blocks = 3; y = exp_f32(x);", PARTS))
     defined = {name for part in parts_of(text) for name in part.names}
