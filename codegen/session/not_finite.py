@@ -53,7 +53,7 @@ def first_not_finite(
         state: the same.
     """
     kept = {"input": given, "parameter": parameters, "declared": state}
-    shaped, values = session.evaluated(kept)
+    shaped, values = session._evaluated(kept)  # noqa: SLF001 - a part of sessions
     nodes: tuple[Node, ...] = shaped.nodes
     order = [*parts_first(shaped.outputs[:1], lambda value: sources(nodes[value]))]
     for is_wrong in (np.isnan, np.isinf):

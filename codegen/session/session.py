@@ -375,30 +375,21 @@ class Session:
         state = {path: self.state.now(path) for path in self.state}
         inputs = dict(zip(self._names, given, strict=True))
         try:
-            self.evaluated({"input": inputs, "parameter": kept, "declared": state})
+            self._evaluated({"input": inputs, "parameter": kept, "declared": state})
         except DataError as placed:
             return placed if placed.code == OUT_OF_RANGE else error
         return error
 
-    def evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
+    def _evaluated(self, kept: Mapping[str, Mapping[str, Any]]) -> tuple[Any, Sequence[Array]]:
         """A run by the evaluator, and the value of each node; ``kept`` has arrays by kind and by path."""
         from ilang.core.reference import values_of
-
-        help_line = 'for example {"input": {"x": x}, "parameter": {}, "declared": {}}'
-        check_is(kept, Mapping, "E0716", "a run is evaluated for arrays by kind", help_line)
 
         solved = self._solved
         arrays = []
         for cell in solved.needed:
+            arrays_of_kind = kept.get(cell.kind)
             path = solved.built.paths.get(cell, cell.name)
-            if cell.kind not in ("input", "parameter", "declared"):
-                arrays.append(self._fixed(cell))
-                continue
-            of_kind = kept.get(cell.kind, {})
-            check_is(of_kind, Mapping, "E0716", "arrays of one kind are given by path", help_line)
-            if path not in of_kind:
-                raise DataError("E0757", f"no array is given for {path}", help=help_line)
-            arrays.append(of_kind[path])
+            arrays.append(self._fixed(cell) if arrays_of_kind is None else arrays_of_kind[path])
         shaped = solved.shaped()
         return shaped, values_of(shaped, arrays, [size.fixed or 0 for size in shaped.sizes])
 

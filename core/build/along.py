@@ -6,8 +6,8 @@ Out: ``d ++ "...|..., n->... => ...|..., 0->..."``: the axis stays, with extent 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from ilang.core.build.settings import Setting
 from ilang.core.build.values import Computed, Custom, NumberTensor, Tensor, operands
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ilang.core.build.functions import Functions
     from ilang.core.build.settings import Evaluation
 
+T = TypeVar("T")
 EVERY = "...|...->... => 0"
 HELP = (
     'an axis is a letter of the head, `"n"`, or a number: 0 is the first, -1 the last output axis'
@@ -37,6 +38,21 @@ The third part says that the place is right where the tensor has one batch axis.
 """
 Counts = tuple[int, int, int]
 """The numbers of batch, input and output axes of a tensor."""
+NamedAxes = dict[tuple[AxisPlace | None, str], Span]
+"""The axes that a head names, by place and name; without a place where that is another one in what is computed."""
+
+
+class AxesOfHeads:
+    """The axes that heads write of tensors, and those that follow of what is computed from them, once for each."""
+
+    def __init__(self, notes: Sequence[tuple[Tensor, str, ast.ShapeNote, int]]) -> None:
+        """For so many notes of heads."""
+        self.count = len(notes)
+        self.notes: dict[Tensor, list[tuple[ast.ShapeNote, int]]] = {}
+        for tensor, _, note, scope in notes:
+            self.notes.setdefault(tensor, []).append((note, scope))
+        self.counts: dict[Tensor, Counts | None] = {}
+        self.named: dict[int, dict[Tensor, NamedAxes]] = {}
 
 
 def along(
@@ -95,22 +111,20 @@ def _of_number(build: Functions, value: Tensor, number: object, span: Span) -> A
 
 def _counts(build: Functions, value: Tensor) -> Counts | None:
     """The numbers of axes of a tensor; None where neither heads nor specifications say those of what it is made of."""
-    known: dict[Tensor, Counts | None] = {}
-    todo = [value]
-    while todo:
-        each = todo[-1]
-        note = next((note for tensor, _, note, _ in build.notes if tensor is each), None)
-        is_written = note is not None and all(row.variable is None for row in note.rows)
-        missing = [] if is_written else [one for one in operands(each) if one not in known]
-        if missing:
-            todo += missing
-            continue
-        todo.pop()
-        if note is not None:
-            known[each] = _written(note) if is_written else None
-        else:
-            known[each] = _made(each, [known[one] for one in operands(each)])
-    return known[value]
+    axes = _axes_of(build)
+
+    def written(each: Tensor) -> Counts | None:
+        notes = (note for note, _ in axes.notes.get(each, ()))
+        whole = (note for note in notes if all(row.variable is None for row in note.rows))
+        return next(map(_written, whole), None)
+
+    def below(each: Tensor) -> tuple[Tensor, ...]:
+        return () if written(each) else operands(each)
+
+    def entry(each: Tensor) -> Counts | None:
+        return written(each) or _made(each, [axes.counts[one] for one in operands(each)])
+
+    return _completed(axes.counts, value, below, entry)
 
 
 def _written(shape: ast.ShapeNote) -> Counts:
@@ -166,22 +180,9 @@ def _of_name(build: Functions, value: Tensor, name: str, scope: int, span: Span)
     Raises:
         MeaningError: E0290 (no head writes it, or two of them for different axes).
     """
-    places: dict[AxisPlace, Span] = {}
-    known: dict[str, None] = {}
-    todo, seen = [(value, True)], {value}
-    while todo:
-        each, itself = todo.pop()
-        for tensor, _, note, noted in build.notes:
-            if tensor is not each or noted != scope:
-                continue
-            for place, axis in _named(note):
-                known.setdefault(str(axis.size))
-                if str(axis.size) == name and (itself or place[1] < 0):
-                    places.setdefault(place, axis.span)
-        pointwise = isinstance(each, Computed) and each.logic == "pointwise"
-        below = operands(each) if pointwise or isinstance(each, Custom) or _is_along(each) else ()
-        todo += [(one, itself and not pointwise) for one in below if one not in seen]
-        seen.update(below)
+    axes = _named_axes(build, value, scope)
+    places = {place: at for (place, each), at in axes.items() if each == name and place is not None}
+    known = dict.fromkeys(each for _, each in axes)
     if len(places) == 1:
         return next(iter(places))
     if places:
@@ -192,6 +193,62 @@ def _of_name(build: Functions, value: Tensor, name: str, scope: int, span: Span)
     listed = f"known here: {', '.join(known)}" if known else "write its shape in the head: `x[b|n]`"
     message = f"nothing calls an axis of this tensor {name or '(empty)'}"
     raise MeaningError("E0290", message, span, listed)
+
+
+def _named_axes(build: Functions, value: Tensor, scope: int) -> NamedAxes:
+    """The axes that a head names, of a tensor and of what it is computed from place by place."""
+    axes = _axes_of(build)
+    known = axes.named.setdefault(scope, {})
+
+    def below(each: Tensor) -> tuple[Tensor, ...]:
+        return operands(each) if _is_pointwise(each) or _keeps_axes(each) else ()
+
+    def entry(each: Tensor) -> NamedAxes:
+        named: NamedAxes = {}
+        for note, noted in axes.notes.get(each, ()):
+            for at_place, axis in _named(note) if noted == scope else ():
+                named.setdefault((at_place, str(axis.size)), axis.span)
+        for one in below(each):
+            for (place, name), at in known[one].items():
+                moves = place is None or (0 <= place[1] and _is_pointwise(each))
+                named.setdefault((None if moves else place, name), at)
+        return named
+
+    return _completed(known, value, below, entry)
+
+
+def _axes_of(build: Functions) -> AxesOfHeads:
+    """The axes that heads write so far."""
+    if build.axes is None or build.axes.count < len(build.notes):
+        build.axes = AxesOfHeads(build.notes)
+    return build.axes
+
+
+def _completed(
+    known: dict[Tensor, T],
+    value: Tensor,
+    below: Callable[[Tensor], Sequence[Tensor]],
+    entry: Callable[[Tensor], T],
+) -> T:
+    """The entry of a tensor in a table, made of the entries of those below it, each of them once."""
+    todo = [value]
+    while todo:
+        missing = [one for one in below(todo[-1]) if one not in known]
+        if missing:
+            todo += missing
+            continue
+        known[todo[-1]] = entry(todo[-1])
+        todo.pop()
+    return known[value]
+
+
+def _is_pointwise(value: Tensor) -> bool:
+    return isinstance(value, Computed) and value.logic == "pointwise"
+
+
+def _keeps_axes(value: Tensor) -> bool:
+    """Whether each axis of a tensor has the place of one of its operand."""
+    return isinstance(value, Custom) or _is_along(value)
 
 
 def _is_along(value: Tensor) -> bool:

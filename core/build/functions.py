@@ -10,6 +10,7 @@ Names, calls, configuration and paths end here. Shapes are not known yet, but fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.build import values
 from ilang.core.build.callers import Callers
@@ -35,6 +36,9 @@ from ilang.core.limits import check_expressions
 from ilang.core.record import replace
 from ilang.core.source import Span
 
+if TYPE_CHECKING:
+    from ilang.core.build.along import AxesOfHeads
+
 UNARY: dict[str, Scalar | None] = {
     "!.": None,
     "!..": None,
@@ -59,6 +63,7 @@ class Functions(Configuration):
         self.shared: dict[str, tuple[values.Owner, dict[object, values.Owner]]] = {}
         self.constraints: list[values.Tensor] = []
         self.notes: list[tuple[values.Tensor, str, ast.ShapeNote, int]] = []
+        self.axes: AxesOfHeads | None = None
         self.written: dict[tuple[object, ...], int] = {}
         """The scope of what heads say of tensors."""
         self.scopes = 0

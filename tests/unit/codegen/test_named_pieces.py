@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ilang import Error, i, lib, load
+from ilang.core.build import along
 from ilang.core.library import INNER
 from ilang.core.library.std import AXES, PLAIN
 from ilang.core.notation.files.pieces import named_pieces
@@ -284,6 +285,29 @@ def test_tensor_functions_along_axes(target: str, tmp_path: Path) -> None:
     y = library["both"](X, X + 1, target=target)
     expected_y = X + 1 + ELEMENTS["gelu"](ELEMENTS["silu"](X))
     np.testing.assert_allclose(y, expected_y, rtol=2e-5)
+
+
+@pytest.mark.parametrize("axis", ["1", '"n"'])
+def test_axes_of_a_long_program_are_found_once(
+    axis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work of a chain in which each step reduces the one before grows as the chain does."""
+    entries = []
+    completed = along._completed
+
+    def counting(known: Any, value: Any, below: Any, entry: Any) -> Any:
+        def counted(each: Any) -> Any:
+            entries.append(each)
+            return entry(each)
+
+        return completed(known, value, below, counted)
+
+    monkeypatch.setattr(along, "_completed", counting)
+    steps = "".join(f"  v{n + 1} = v{n} - mean(v{n}; {axis})\n" for n in range(100))
+    text = f"use std\nop f(x[b|n]) {{\n  v0 = x +. 1\n{steps}  v100\n}}\n"
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    load(tmp_path / "m.i")["f"].graph()
+    assert 100 <= len(entries) <= 1000
 
 
 def test_a_mean_of_doubles_divides_by_a_double(tmp_path: Path) -> None:
