@@ -174,20 +174,19 @@ class _Kernels:
 
     def _merge(self, labels: Sequence[int]) -> None:
         """Let kernels run with later ones of their direction, where nothing between needs them."""
+        needing: dict[int, list[tuple[int, bool]]] = {each: [] for each in self.exits}
+        for value in self.exits:
+            for each, by_row in self.reach[value].items():
+                needing[each].append((value, by_row))
         for first in range(len(labels)):
-            for last in range(len(labels) - 1, first, -1):
-                if labels[first] == labels[last] and self._may_merge(first, last):
-                    for value, number in self.number.items():
-                        self.number[value] = last if number == first else number
-                    break
-
-    def _may_merge(self, first: int, last: int) -> bool:
-        """Whether nothing that runs up to a kernel needs what one before gives, but for that kernel row by row."""
-        if last not in self.number.values():
-            return False
-        return all(
-            last < self.number[value] or (self.number[value] == last and by_row)
-            for value in self.exits
-            for each, by_row in self.reach[value].items()
-            if self.number[each] == first and self.number[value] != first
-        )
+            values = [value for value, number in self.number.items() if number == first]
+            others = (
+                self.number[value] - (not by_row)
+                for each in values
+                for value, by_row in needing[each]
+                if self.number[value] != first
+            )
+            most = min(others, default=len(labels) - 1)
+            used = {n for n in self.number.values() if first < n <= most}
+            last = max((n for n in used if labels[n] == labels[first]), default=first)
+            self.number.update(dict.fromkeys(values, last))
