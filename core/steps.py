@@ -157,6 +157,7 @@ GPU_PASSES = (
     _gpu_pass("indices", "indices narrowed to 32 bits"),
     _gpu_pass("barriers", "barriers between threads of a block", "verify_ordered"),
     replace(GUARDS, gives="core/ir/gpu.py", verify=lazy("check.gpu", "verify_ordered")),
+    _gpu_pass("named", "names for tiles, threads and rows"),
 )
 """The passes of a GPU over loops: launches, grids and threads."""
 

@@ -8,6 +8,7 @@ from functools import partial, reduce
 from math import prod
 
 from ilang.codegen.targets import mathlib
+from ilang.codegen.targets.constants import ConstantNames, Steps, grouped
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine, Within, at_least_0, left
 from ilang.core.calculus.extent import Extent
@@ -15,7 +16,7 @@ from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir import scalar as scalars
 from ilang.core.ir.kernel import For, Kernel, Program, Variable
 from ilang.core.ops import PRIMITIVES
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 C_TYPES = {
     "f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t",
@@ -85,22 +86,31 @@ def affine(
     variable: Callable[[int], str],
     size: Callable[[int], str],
     element: Callable[[int, Sequence[Affine]], str] | None = None,
+    spelled: Steps | None = None,
+    number: str = "",
 ) -> str:
-    """An affine form as C text; ``element`` gives that of an element of a buffer, where any is looked up."""
-    text = ""
-    named = [(c, variable(number)) for c, number in index.steps()]
+    """An affine form as C text; ``element`` gives that of an element of a buffer, where any is looked up.
+
+    ``spelled`` has names for numbers, by the variable that they are the coefficient of; ``number`` is the name of the
+    last one.
+    """
+    text, spelled = "", spelled or {}
+    named = [
+        (c, spelled.get(number, {}).get(abs(c), str(abs(c))), variable(number))
+        for c, number in index.steps()
+    ]
     for c, each in index.looked:
         assert element is not None
-        named.append((c, element(each.source, each.index)))
-    named += [(c, size(number)) for c, number in index.sizes]
-    for coefficient, name in named:
-        word = name if abs(coefficient) == 1 else f"{abs(coefficient)} * {name}"
+        named.append((c, str(abs(c)), element(each.source, each.index)))
+    named += [(c, str(abs(c)), size(number)) for c, number in index.sizes]
+    for coefficient, times, name in named:
+        word = name if times == "1" else f"{times} * {name}"
         sign = "-" if coefficient < 0 else "+"
         text = f"{text} {sign} {word}" if text else (word if coefficient > 0 else f"-{word}")
     if not text:
         return str(index.offset)
     if index.offset:
-        text += f" {'-' if index.offset < 0 else '+'} {abs(index.offset)}"
+        text += f" {'-' if index.offset < 0 else '+'} {number or abs(index.offset)}"
     return text
 
 
@@ -141,11 +151,16 @@ class KernelNames:
         self.program = program
         self.kernel = kernel
         self.counter = counter
+        self.constants = ConstantNames(kernel)
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
         size = self.program.sizes[number]
         return f"n_{size.name}" if size.fixed is None else str(size.fixed)
+
+    def count(self, loop: For) -> str:
+        """The number of all iterations of a loop: its name, if it has one."""
+        return self.constants.count(loop.variable, self.size(loop.size))
 
     def limit(self, index: Affine, step: int) -> str:
         """The iteration at which a loop begins or ends; 0 or less where it is before the first one."""
@@ -190,11 +205,26 @@ class KernelNames:
                 left, relation, right = at_least_0(part)
                 words.append(f"{self.index(left)} {relation} {self.index(right)}")
                 continue
-            index = self.index(part)
             if not part.is_natural():
-                words.append(f"{index} >= 0")
-            words.append(f"{index} < {self.size(condition.size)}")
+                words.append(f"{self.index(part)} >= 0")
+            words.append(self._below(part, condition.size))
         return " && ".join(words)
+
+    def _below(self, part: Affine, size: int) -> str:
+        """The test that an index is below a size: of the last one of a tile, that the next begins there at most.
+
+        ``TILE_I * (i + 1) <= n_i`` is ``128i + 127 < n_i``.
+        """
+        last, first, steps = part.offset + 1, replace(part, offset=0), self.constants.steps
+        for coefficient, variable in reversed(part.steps()):
+            if 0 < last and last % coefficient == 0 and coefficient in steps.get(variable, ()):
+                words = {number: self.variable(number) for number in part.variables()}
+                words[variable] = f"({self.variable(variable)} + {last // coefficient})"
+                text = affine(first, words.__getitem__, self.size, self._looked, steps)
+                return f"{text} <= {self.size(size)}"
+        name = self.constants.number(part, last)
+        more = f"{self.index(first)} + {name} <= " if name else f"{self.index(part)} < "
+        return more + self.size(size)
 
     def variable(self, number: int) -> str:
         """A loop variable."""
@@ -232,7 +262,9 @@ class KernelNames:
 
     def index(self, part: Affine) -> str:
         """An index; the elements that it looks up are of 64 bits, as loop variables are."""
-        return affine(part, self.variable, self.size, self._looked)
+        constants = self.constants
+        name = constants.number(part, abs(part.offset))
+        return affine(part, self.variable, self.size, self._looked, constants.steps, name)
 
     def _looked(self, buffer: int, index: Sequence[Affine]) -> str:
         text = self._loaded(buffer, index)
@@ -251,20 +283,25 @@ class KernelNames:
 
     def position(self, buffer: int, index: Sequence[Affine]) -> str:
         """The number of an element in a buffer."""
-        return self.linear([self.size(size) for size in self.program.buffers[buffer].dims], index)
+        return linear(self.dimensions(buffer), [*map(self.index, index)])
 
-    def linear(self, extents: Sequence[str], index: Sequence[Affine]) -> str:
-        """An index of an array of some extents, made linear by Horner's rule."""
-        text = ""
-        for extent, part in zip(extents, index, strict=True):
-            word = self.index(part)
-            if not text or text == "0":
-                text = word
-                continue
-            left = text if text.isidentifier() or text.isdigit() else f"({text})"
-            text = product((left, extent))
-            text += "" if word == "0" else f" + {word}"
-        return text or "0"
+    def dimensions(self, buffer: int) -> list[str]:
+        """The extents of a buffer, by their names where they have some."""
+        sizes = self.program.buffers[buffer].dims
+        return self.constants.extents(buffer, [*map(self.size, sizes)])
+
+
+def linear(extents: Sequence[str], words: Sequence[str]) -> str:
+    """An index of an array of some extents, made linear by Horner's rule."""
+    text = ""
+    for extent, word in zip(extents, words, strict=True):
+        if not text or text == "0":
+            text = word
+            continue
+        left = text if text.isidentifier() or text.isdigit() else f"({text})"
+        text = product((left, grouped(extent)))
+        text += "" if word == "0" else f" + {word}"
+    return text or "0"
 
 
 class Spelling(KernelNames):

@@ -18,8 +18,11 @@ from ilang.codegen.targets.c_entry import (
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, product
 from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
+from ilang.codegen.targets.cuda_kernel import threads_of_block
 from ilang.core.calculus.extent import Operator
+from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir.host import Condition, Grid, Host, Launch, Look
+from ilang.core.ir.kernel import Kernel
 
 TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
 """A call of CUDA's: what it gives other than success is returned."""
@@ -165,7 +168,7 @@ class Entry(c_entry.Entry):
                 most = str(min(self.constant.workers, grid.threads))
             yield f"{indent}const int threads = {most};"
         name = f"{self.name}_{kernel.name}"
-        shape = f"{self._blocks(grid, takes_scratch)}, 0, stream>>>("
+        shape = f"{self._blocks(grid, kernel, takes_scratch)}, 0, stream>>>("
         if not kernel.spans:
             yield several_a_line(f"{indent}{name}<<<{shape}", words, ");")
         else:
@@ -173,18 +176,18 @@ class Entry(c_entry.Entry):
             yield f"{indent}const auto launch = [&](auto index) {{"
             yield several_a_line(f"{indent}{INDENT}{name}<decltype(index)><<<{shape}", words, ");")
             yield f"{indent}}};"
-            narrow = f"are_below({self.narrow}, {{{', '.join(counts)}}})"
+            narrow = f"are_below({_limit(self.narrow)}, {{{', '.join(counts)}}})"
             yield f"{indent}{narrow} ? launch(0) : launch((int64_t)0);"
         yield f"{indent}TRY(cudaGetLastError());"
         if in_braces:
             yield f"{INDENT}}}"
 
-    def _blocks(self, grid: Grid, takes_scratch: bool) -> str:
+    def _blocks(self, grid: Grid, kernel: Kernel, takes_scratch: bool) -> str:
         """The blocks of a launch, and the threads of each; scratch storage limits both."""
-        threads, most = str(grid.threads), str(grid.most_blocks)
+        threads, most = threads_of_block(self.program, kernel), _limit(grid.most_blocks)
         if takes_scratch:
             threads, most = "threads", f"{field(self, 'workers')} / threads"
-        each = threads if grid.each is None else str(grid.each)
+        each = threads if grid.each in (None, grid.threads) else str(grid.each)
         count = product(self.spelling.size(n) for n in grid.sizes)
         blocks = f"blocks_of({count}, {each}, {most})" if grid.sizes else "1"
         if any(n is not None for n in grid.across):
@@ -239,3 +242,11 @@ class Entry(c_entry.Entry):
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
+
+
+def _limit(number: int) -> str:
+    """A large number as one would write it."""
+    if number == INTEGER_ENDS["i32"][1]:
+        return "INT32_MAX"
+    power = number.bit_length() - 1
+    return f"1 << {power}" if number == 1 << power else str(number)

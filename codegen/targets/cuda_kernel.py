@@ -12,8 +12,9 @@ from typing import assert_never
 
 from ilang.codegen.targets import c_scalar, cuda_vectors
 from ilang.codegen.targets.braces import braced, branches, indented
-from ilang.codegen.targets.c_entry import wrapped
+from ilang.codegen.targets.c_entry import several_a_line, wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment, product
+from ilang.codegen.targets.constants import grouped
 from ilang.codegen.targets.cuda_spread import GRID, SpreadText
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.marked_lines import Marker
@@ -21,6 +22,7 @@ from ilang.core.diagnostic import counted
 from ilang.core.ir import gpu
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile, Transpose
+from ilang.core.ir.gpu import THREADS
 from ilang.core.ir.host import Grid, Host, Launch
 from ilang.core.ir.rewriting import named
 from ilang.core.ir.scalar import Apply
@@ -29,6 +31,21 @@ from ilang.core.occupancy import occupancy_of, resources_of
 
 THREAD = re.compile(r"\bthread\b")
 """The number of a thread in a block that has several dimensions."""
+
+
+WORD = re.compile(r"\w+")
+LEGEND = "/* elements along each axis: of a block (TILE), of all threads or of one side by side; threads */"
+"""The comment above the constants of a kernel."""
+
+
+def constants_of(program: ir.Program, kernel: ir.Kernel) -> str:
+    """The namespace that has the constants of a kernel."""
+    return f"{function_identifier(program.name)}_{kernel.name}_block"
+
+
+def threads_of_block(program: ir.Program, kernel: ir.Kernel) -> str:
+    """The number of threads of a block of a kernel, outside of it."""
+    return f"{constants_of(program, kernel)}::{THREADS}"
 
 
 class KernelText:
@@ -60,6 +77,8 @@ class KernelText:
     def lines(self) -> Iterator[str]:
         """The kernel."""
         assert self.launch.grid is not None
+        body = self.inside(self.block(self.kernel.body))
+        yield from self._constants(body)
         yield "/*"
         yield " * each assignment, its expression and schedule: tiles | order of loops | what has each loop"
         lines = kernel_comment(self.program, self.kernel, self.launch.grid, self.spelling)
@@ -67,18 +86,40 @@ class KernelText:
         yield " */"
         if self.index == "Index":
             yield "template <typename Index>"
-        threads, blocks = self.launch.grid.threads, self.outer.blocks
-        warps = -(-threads // self.warp)
+        blocks = self.outer.blocks
+        warps = -(-self.launch.grid.threads // self.warp)
+        threads = threads_of_block(self.program, self.kernel)
         everywhere = all(unit.has_room(blocks, warps) for unit in MULTIPROCESSORS)
         at_a_time = blocks if everywhere else f"AT_A_TIME({blocks}, {threads})"
         yield f"static __global__ void __launch_bounds__({threads}, {at_a_time})"
         name = f"{function_identifier(self.program.name)}_{self.kernel.name}"
         yield wrapped(f"{name}(", self._parameters(), ")")
-        yield from indented(braced("", self._body()))
+        yield from indented(braced("", self._body(body)))
         yield ""
 
-    def _body(self) -> Iterator[str]:
-        body = self.inside(self.block(self.kernel.body))
+    def _constants(self, body: Sequence[str]) -> Iterator[str]:
+        """The constants that lines have, and those that these are made of, in a namespace of the kernel."""
+        words = {THREADS, *(word for line in body for word in WORD.findall(line))}
+        named = self.kernel.constants
+        for name, _, factors in reversed(named):
+            words.update(map(str, factors) if name in words else ())
+        values = [
+            f"{name} = {product(map(str, factors))}" for name, _, factors in named if name in words
+        ]
+        head, text = f"namespace {constants_of(self.program, self.kernel)} {{", ", ".join(values)
+        if len(values) == 1:
+            yield f"{head} constexpr int {text}; }}"
+        else:
+            yield LEGEND
+            yield head
+            yield several_a_line("constexpr int ", values, ";")
+            yield "}"
+        yield ""
+
+    def _body(self, body: Sequence[str]) -> Iterator[str]:
+        words = {word for line in body for word in WORD.findall(line)}
+        if not words.isdisjoint(self.spelling.constants.values):
+            yield f"using namespace {constants_of(self.program, self.kernel)};"
         if self.outer.shape and any(THREAD.search(line) for line in body):
             x, y, _ = self.outer.shape
             number = f"threadIdx.x + {x} * (threadIdx.y + {y} * threadIdx.z)"
@@ -161,7 +202,7 @@ class KernelText:
 
     def loop(self, loop: ir.For, body: Iterator[str]) -> Iterator[str]:
         """A loop that a thread runs, and the lines in it."""
-        name, size = self.spelling.variable(loop.variable), self.spelling.size(loop.size)
+        name, size = self.spelling.variable(loop.variable), self.spelling.count(loop)
         head = f"{self.kind(loop)} {name} = 0; {name} < {size}"
         if loop.end.operands or loop.begin.operands:
             start, end = self.ends(loop)
@@ -200,11 +241,12 @@ class KernelText:
             buffer = self.program.buffers[number]
             if not buffer.space:
                 continue
-            elements = prod(self.program.sizes[size].fixed or 0 for size in buffer.dims)
             shared = "__shared__ " if buffer.space == "shared" else ""
             if len(buffer.dims) > 1 and shared:
                 shared = f"__shared__ __align__({self.program.machine.vector_bytes()}) "
-            name, kind, count = self._name(number), self._type(number), max(1, elements)
+            words = map(grouped, self.spelling.dimensions(number))
+            name, kind, count = self._name(number), self._type(number), product(words)
+            count = "1" if count == "0" else count
             if shared and s.over == "warps":
                 every = f"{name}_of_warps"
                 yield f"__shared__ {kind} {every}[{s.parts()}][{count}];"
@@ -269,7 +311,8 @@ def _combine(
     yield from braced(f"for (int half = {group // 2}; half > 0; half /= 2)", (given, update))
     if s.threads <= warp:
         return
-    warps = s.threads // warp
+    is_block = s.threads == spelling.constants.values[THREADS]
+    warps = f"{THREADS} / {warp}" if is_block else str(s.threads // warp)
     given = f"const {kind} given = partials[warp];"
     lines_of_warps = (
         f"__shared__ {kind} partials[{warps}];",

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from ilang.codegen.targets import cuda_vectors
 from ilang.codegen.targets.braces import braced
-from ilang.codegen.targets.cfamily import product
+from ilang.codegen.targets.cfamily import Spelling, product
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.gpu import ThreadLoop, VectorAccess
+from ilang.core.ir.gpu import THREADS, ThreadLoop, VectorAccess
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.occupancy import iterations_of, loads_in_flight
 
@@ -48,7 +48,7 @@ class SpreadText:
         """The number of a thread among those that share iterations, and how many these are."""
         if self.outer.over == "warps":
             return f"threadIdx.x % {self.outer.lanes}", str(self.outer.lanes)
-        return "thread" if self.outer.shape else "threadIdx.x", str(self.outer.threads)
+        return "thread" if self.outer.shape else "threadIdx.x", THREADS
 
     def lines(self, s: ThreadLoop, is_alone: bool) -> Iterator[str]:
         """Iterations that are shared out among blocks or threads."""
@@ -131,7 +131,7 @@ class SpreadText:
             begin = begin if first == "0" else f"{first} + {begin}"
             of_last = name if last.size in vectors.whole else f"{name} + {vectors.count - 1}"
             end = self.spelling.size(last.size) if last.chunk is None else f"end_{name}"
-            step = int(self.threads) * vectors.count
+            step = product((str(vectors.count), self.threads))
             kind = self.kernel.kind(last) if first == "0" else self.index
             head = f"for ({kind} {name} = {begin}; {of_last} < {end}; {name} += {step})"
             yield from braced(head, body)
@@ -166,7 +166,6 @@ class SpreadText:
         self, s: ThreadLoop, loops: Sequence[ir.For], start: str = ""
     ) -> Iterator[str]:
         """Iterations of which a worker has as many as come to its turn."""
-        sizes = [self.spelling.size(loop.size) for loop in loops]
         body = self.kernel.inside(self._skips_past_end(s), self.kernel.block(s.body))
         if together := loads_in_flight(self.program, s):
             yield f"#pragma unroll {together}"
@@ -177,7 +176,9 @@ class SpreadText:
         else:
             at, kind = AT[s.over], self._counter_type(s)
             variables = self._variables(loops, at, body)
-        yield from braced(self._head(s, kind, at, product(sizes), start), (*variables, *body))
+        yield from braced(
+            self._head(s, kind, at, _iterations(self.spelling, loops), start), (*variables, *body)
+        )
 
     def _skips_past_end(self, s: ThreadLoop) -> Iterator[str]:
         """Statements that pass over iterations past the end of a dimension, where a worker has several."""
@@ -230,9 +231,11 @@ class SpreadText:
         """
         words = {word for line in body for word in WORD.findall(line)}
         at = f"({at})" if " " in at else at
-        sizes = groups or [self.spelling.size(loop.size) for loop in loops]
+        sizes = groups or [self.spelling.count(loop) for loop in loops]
         for n, loop in enumerate(loops):
-            inner = product(sizes[n + 1 :])
+            inner = (
+                product(groups[n + 1 :]) if groups else _iterations(self.spelling, loops[n + 1 :])
+            )
             value = at
             if inner != "1":
                 value += f" / ({inner})" if " * " in inner else f" / {inner}"
@@ -252,7 +255,8 @@ class SpreadText:
         count = prod(self.program.sizes[loop.size].fixed or 0 for loop in s.loops)
         body = self.kernel.inside(self._unless_past(s))
         variables = list(self._variables(s.loops, self.thread, body))
-        condition = "" if count == s.threads else f"{self.thread} < {count}"
+        named = _iterations(self.spelling, s.loops)
+        condition = "" if count == s.threads else f"{self.thread} < {named}"
         declares = bool(variables) or _declares(s)
         return _run_once(condition, [*variables, *body], declares and not is_alone)
 
@@ -295,6 +299,13 @@ class SpreadText:
                 assert_never(s.over)
         first = f"{start} + {first}" if start else first
         return f"for ({kind} {at} = {first}; {at} < {iterations}; {at} += {step})"
+
+
+def _iterations(spelling: Spelling, loops: Sequence[ir.For]) -> str:
+    """The iterations of loops in each other: their product, as far as it has a name under that."""
+    words = spelling.constants.collapsed([*map(spelling.count, loops)])
+    named = [word for word in words if not word.isdigit()]
+    return product([product(filter(str.isdigit, words)), *named])
 
 
 def _declares(s: ThreadLoop) -> bool:

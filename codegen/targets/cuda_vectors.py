@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_scalar
 from ilang.codegen.targets.braces import braced
-from ilang.codegen.targets.cfamily import Held, Spelling
+from ilang.codegen.targets.cfamily import Held, Spelling, affine, linear
+from ilang.codegen.targets.constants import grouped
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.calculus.affine import Affine, divided
 from ilang.core.dtype import BYTES
@@ -37,9 +38,11 @@ def vector(
     buffer, last = program.buffers[number], index[-1]
     row = program.sizes[buffer.dims[-1]].fixed if 1 < len(index) else 0
     if row is not None and row % count == 0 and _is_multiple(last, count):
-        extents = [*map(spelling.size, buffer.dims[:-1]), str(row // count)]
-        vectors = divided(last, count)
-        position = spelling.linear(extents, (*index[:-1], vectors))
+        *extents, of_row = spelling.dimensions(number)
+        of_row = str(row // count) if of_row.isdigit() else f"({grouped(of_row)} / {count})"
+        steps = spelling.constants.of_vectors(count)
+        vectors = affine(divided(last, count), spelling.variable, spelling.size, None, steps)
+        position = linear([*extents, of_row], [*map(spelling.index, index[:-1]), vectors])
     else:
         position = spelling.position(number, index)
         position = f"{f'({position})' if ' ' in position else position} / {count}"

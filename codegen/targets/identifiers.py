@@ -108,7 +108,10 @@ def _library() -> frozenset[str]:
         return frozenset(file.read().split())
 
 
-BEGINNINGS = ("n_", "start_", "stop_", "end_", "stored_", "late_", "loaded_", "sums_")
+BEGINNINGS = (
+    *("n_", "start_", "stop_", "end_", "stored_", "late_", "loaded_", "sums_"),
+    *("TILE_", "BLOCK_", "STRIP_", "PER_THREAD_", "THREADS_"),
+)
 ENDINGS = ("_block", "_chunk", "_stop", "_of_warps")
 """Beginnings and endings of the names of variables of our functions."""
 

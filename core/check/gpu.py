@@ -50,6 +50,18 @@ def verify_ordered(program: ir.Program, before: ir.Program | None = None) -> Non
         _demand(program, kernel, room, "a block shares as much as it may")
 
 
+def _are_products(constants: Sequence[ir.Constant]) -> bool:
+    """Whether each constant is the product of numbers and of those before it, and no two have a name."""
+    values: dict[str, int] = {}
+    for name, value, factors in constants:
+        if name in values or any(f not in values for f in factors if isinstance(f, str)):
+            return False
+        values[name] = prod(values[f] if isinstance(f, str) else f for f in factors)
+        if values[name] != value:
+            return False
+    return True
+
+
 def _bytes(program: ir.Program, buffer: ir.Buffer) -> int:
     if buffer.space != "shared":
         return 0
@@ -64,6 +76,7 @@ def _kernel(program: ir.Program, kernel: ir.Kernel) -> None:
     blocks = spread.over in ("blocks", "warps")
     alone = blocks or (spread.over == "grid" and not together)
     _demand(program, kernel, alone, "grids hold no others")
+    _demand(program, kernel, _are_products(kernel.constants), "constants are products")
     _loops(program, kernel, every)
     threads = spread.lanes if spread.over == "warps" else spread.threads
     combined = {s.variable for s in every if isinstance(s, gpu.CombineThreads)}

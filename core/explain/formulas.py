@@ -55,6 +55,10 @@ class Item:
     node: Assignment
     letters: dict[int, str]
 
+    def outer(self) -> list[str]:
+        """The letters of the dimensions of the value."""
+        return [self.letters[axis] for axis in self.node.output_axes()]
+
 
 class Formulas:
     """One program: which values have formulas, and their texts."""
@@ -73,11 +77,19 @@ class Formulas:
         self.needed = needed | set(shaped.inputs)
         self.reads = Counter(v for n in self.needed for v in sources_of(shaped.nodes[n]))
         self.viewed = {node.value for node in shaped.nodes if isinstance(node, View)}
+        others = {
+            source
+            for node in shaped.nodes
+            if not isinstance(node, View)
+            for source in sources_of(node)
+        }
+        self.passed = self.viewed.difference(others, shaped.outputs)
+        """The values that are read under other dimensions alone."""
         self.named = self.viewed | _named_to_read(shaped)
         self.kept = set[int]()
         """The values with formulas of their own."""
         for value, depth in depths(shaped, self.needed, self.kept):
-            if self._is_kept(value) or DEEPEST < depth:
+            if self._is_kept(value) or (DEEPEST < depth and value not in self.passed):
                 self.kept.add(value)
         self.along: dict[str, set[str]] = {}
         self.notes: dict[str, None] = {}
@@ -95,7 +107,9 @@ class Formulas:
         """The place of each value on the page: as written, but results that nothing reads in their own order."""
         indices = [i for n in shaped.nodes if isinstance(n, Assignment) for i in n.indices()]
         self.reserved = {each.name for each in ports if not each.dims}
-        self.reserved |= {self.sizes[n] for index in indices for _, n in index.sizes}
+        self.counted = {self.sizes[n] for index in indices for _, n in index.sizes} - self.reserved
+        """The extents that stand in formulas as numbers."""
+        self.reserved |= self.counted
         plain = _letters_beside_extents(shaped, self.kept, self.sizes)
         self.plain = (plain or set()) - self.reserved
         self.reserved |= set() if plain is None else names
@@ -116,7 +130,7 @@ class Formulas:
                 tensor, node = self.shaped.tensors[value], self.shaped.nodes[value]
                 name = tensor.name
                 if isinstance(node, View) and not (tensor.named or tensor.definition):
-                    name = f"{self._called(node.value)}_view"
+                    name = f"{self._called(_seen(self.shaped, value, self.kept)).removesuffix('_view')}_view"
                 self.names[value] = self.unique.fresh(name)
                 self.reserved |= set() if tensor.dims else {self.names[value]}
 
@@ -126,6 +140,8 @@ class Formulas:
         """Whether a value has a formula of its own."""
         node, tensor = self.shaped.nodes[value], self.shaped.tensors[value]
         if isinstance(node, Input):
+            return False
+        if isinstance(node, View) and value in self.passed and not tensor.definition:
             return False
         if value in self.shaped.outputs or tensor.definition or isinstance(node, View):
             return True
@@ -148,7 +164,8 @@ class Formulas:
         letters: dict[int, str] = {}
         names = written_names(node.axes, node.text)
         for axis, (each, name) in enumerate(zip(node.axes, names, strict=True)):
-            taken = {*letters.values(), *self.reserved.difference(self.plain & {each.name})}
+            alike = _own_letters(self, value, node)
+            taken = {*letters.values(), *self.reserved.difference(alike | self.plain & {each.name})}
             if name in taken:  # another letter is none that extents have
                 taken |= {size.name for size in self.shaped.sizes}
             letters[axis] = fresh_letter(name, taken)
@@ -191,9 +208,9 @@ class Formulas:
         """The formula of a value, with the ranges of the letters of a part that is stored where it shows none."""
         node = self.shaped.nodes[value]
         if isinstance(node, View):
-            self.read = {self.origins[node.value]: None}
+            self.read = {self.origins[_seen(self.shaped, value, self.kept)]: None}
             extents = ",".join(self.sizes[n] for n in self.shaped.tensors[value].dims)
-            return f"{self.names[value]} = reshape({self._called(node.value)}, [{extents}])"
+            return f"{self.names[value]} = reshape({self._called(_seen(self.shaped, value, self.kept))}, [{extents}])"
         item = self._item(value)
         text, node, ranges = self._statement(item), item.node, list[str]()
         for axis, letter in item.letters.items() if node.base is not None else ():
@@ -297,7 +314,8 @@ class Formulas:
                 for part, index in zip(node.target, read.index, strict=True)
                 if (axis := part.axis()) is not None
             }
-            used = {*taken, *self.reserved}
+            alike = _own_letters(self, read.value, node)
+            used = {*taken, *self.reserved.difference(alike)}
             used.update(self.letters[number] for number in variables_of(inner.values()))
             for axis, each in enumerate(node.axes):
                 if axis not in inner:
@@ -351,6 +369,27 @@ def inlined(shaped: Shaped, value: int, kept: Container[int]) -> Iterator[int]:
             yield at
         if isinstance(node, Assignment):
             todo += [each for each in sources_of(node) if each not in kept]
+
+
+def _seen(shaped: Shaped, value: int, kept: Container[int]) -> int:
+    """The value that a view is of: what it reads, unless that is a view that is not ``kept``."""
+    while isinstance(node := shaped.nodes[value], View):
+        value = node.value
+        if value in kept:
+            break
+    return value
+
+
+def _own_letters(page: Formulas, value: int, node: Assignment) -> set[str]:
+    """The letters of reduced axes that are the names of their extents, where no term has these as numbers.
+
+    ``(Σ_b in0[a,b]) / b`` divides by an extent.
+    """
+    terms = [page.shaped.nodes[each] for each in inlined(page.shaped, value, page.kept)]
+    nodes = [each for each in terms if isinstance(each, Assignment)]
+    numbers = {size for n in nodes for index in n.indices() for _, size in index.sizes}
+    pairs = ((node.axes[axis].name, node.sizes[axis]) for axis in node.reduced_axes())
+    return page.counted & {x for x, n in pairs if page.sizes[n] == x and n not in numbers}
 
 
 def _order(shaped: Shaped, needed: Set[int], results: Sequence[int]) -> dict[int, tuple[int, int]]:

@@ -125,6 +125,8 @@ def _declarations(program: ir.Program, kernel: ir.Kernel) -> Iterator[str]:
             words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
     if words:
         yield f"memory {'; '.join(words)}"
+    if kernel.constants:
+        yield f"constants {', '.join(map(_constant, kernel.constants))}"
     if kernel.spans:
         products = ["·".join(_extent(program, size) for size in span) for span in kernel.spans]
         yield f"indices of 32 bits where {', '.join(products)} are small"
@@ -132,6 +134,13 @@ def _declarations(program: ir.Program, kernel: ir.Kernel) -> Iterator[str]:
         yield "indices of 32 bits"
     elif kernel.narrow:
         yield "indices of 32 bits where loops are known"
+
+
+def _constant(constant: ir.Constant) -> str:
+    """A constant, what it is made of, and its value where that is not said."""
+    name, value, factors = constant
+    words = f"{name} = {' · '.join(map(str, factors))}"
+    return words if len(factors) < 2 else f"{words} = {value}"
 
 
 def _extent(program: ir.Program, number: int) -> str:

@@ -7,8 +7,8 @@ Example, ``(I & +ij~i) >> ij/i~ij``:
                 for j
                   out[i,j] = in0[i,j] / total
 
-Loops follow the formulas in order. Loops over the same dimensions are shared. A value that only one iteration of shared
-loops reads is kept for that iteration alone.
+Loops follow the formulas in order. Loops over the same dimensions are shared, also by values that have them in another
+order. A value that only one iteration of shared loops reads is kept for that iteration alone.
 """
 
 from __future__ import annotations
@@ -251,19 +251,25 @@ class _Meaning(Formulas):
     ) -> tuple[Item, int] | None:
         """A value with the letters of the loops that it shares with others, and how many these are; None of none."""
         node, first, dims = item.node, items[0], item.node.output_axes()
+        outer = {each.value: each.outer() for each in items}
         reads = [read for read in self._all_reads(node) if read[0] in mates]
         if not reads or node.base is not None or node.scatters():
             return None
         letters: dict[int, str] = {}
-        for axis, other in zip(dims, first.node.output_axes()[:depth], strict=False):
-            at, letter = len(letters), [item.letters[axis]]
-            is_read_so = all(index[at : at + 1] == letter for _, index in reads)
-            if node.sizes[axis] != first.node.sizes[other] or not is_read_so:
+        for other in first.node.output_axes()[:depth]:
+            shared = first.letters[other]
+            at = {index[outer[source].index(shared)] for source, index in reads}
+            axes = [axis for axis in dims if {item.letters[axis]} == at]
+            if not axes or node.sizes[axes[0]] != first.node.sizes[other]:
                 break
-            letters[axis] = first.letters[other]
+            letters[axes[0]] = shared
         count = len(letters)
+        every = [*outer.values(), [letters.get(axis, "") for axis in dims]]
+        while count and any({*one[:count]} != {*every[0][:count]} for one in every):
+            count -= 1
         if count == 0:
             return None
+        letters = {axis: word for axis, word in letters.items() if word in every[0][:count]}
         used = set(letters.values())
         for axis, name in item.letters.items():
             if axis not in letters:
@@ -334,7 +340,8 @@ class _Meaning(Formulas):
         """The loops of one value inside the shared ones, and its formula; a reduction that is alone has its loop."""
         node, definition = item.node, self._definitions(item.value)
         around = node.output_axes() if node.base is None else range(len(node.axes))
-        for axis in dict.fromkeys(around[depth:]):
+        shared = {item.letters[axis] for axis in around[:depth]}
+        for axis in dict.fromkeys(a for a in around if item.letters[a] not in shared):
             yield self._for(level, item, axis)
             level += 1
         plain = not node.guards and node.base is None and node.text[:2] not in ARGUMENTS

@@ -28,6 +28,9 @@ from ilang.core.record import record
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
     from ilang.core.ir.kernel import For, Kernel, Statement
 
+THREADS = "THREADS"
+"""The constant that is the number of threads of a block."""
+
 Over = Literal["grid", "blocks", "warps", "threads"]
 """The workers that share iterations: all threads of all blocks, the blocks, their warps, the threads of a block or of a
 warp."""

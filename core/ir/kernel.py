@@ -348,6 +348,16 @@ class Variable:
     tensor: str = ""
 
 
+AxisPart = tuple[str, int, VariableId | None]
+"""The axis that a loop variable counts, whole or in part, and what one more of it adds to an index along that; where a
+pass made it from another variable 0, and that."""
+Constant = tuple[str, int, tuple[int | str, ...]]
+"""A number of a kernel under a name, and the factors that it is the product of: numbers, and names of constants before
+it."""
+Level = tuple[VariableId, str, str]
+"""The names of what one more of a loop variable adds to an index, and of its iterations; "" of what has none."""
+
+
 @record
 class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
@@ -357,7 +367,9 @@ class Kernel:
     function takes, ``requests`` which blocks and threads a person asked for: what cannot be is refused. In a ``narrow``
     one 32 bits are enough for variables of loops whose iterations are known; for all indices where each product of the
     sizes of one of ``spans`` is below what the device says, which only fixed ones are where there are none. ``spans``
-    is None where that is not known. Where one of the sizes that it ``needs`` is 0, it changes nothing.
+    is None where that is not known. Where one of the sizes that it ``needs`` is 0, it changes nothing. ``parts`` say
+    what the first variables count, None of what is no axis. ``constants`` are its numbers that have names: in the loops
+    of ``levels``, and as extents of buffers in ``rows``, where one is the name of a number, or that and a few more.
     """
 
     name: str
@@ -370,6 +382,10 @@ class Kernel:
     narrow: bool = False
     spans: tuple[tuple[int, ...], ...] | None = None
     needs: tuple[int, ...] = ()
+    parts: tuple[AxisPart | None, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    levels: tuple[Level, ...] = ()
+    rows: tuple[tuple[BufferId, tuple[str, ...]], ...] = ()
 
 
 @record

@@ -30,6 +30,7 @@ class Loops:
         self.shaped = scheduled.shaped
         self.storage = storage
         self.names: list[str] = []
+        self.parts: list[kernel.AxisPart | None] = []
         self.loop_names: set[str] = set()
         self.locals: list[kernel.Variable] = []
         self.taken: set[str] = set()
@@ -38,8 +39,10 @@ class Loops:
         self.plan = Plan((), {}, {})
 
     def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
-        axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
-        scope, frame.variables[loop] = self._counting(parent, axis)
+        axis = frame.node.axes[loop.axis].name
+        name = axis + (str(loop.part) if loop.part else "")
+        scope, frame.variables[loop] = self._counting(parent, name)
+        self.parts[-1] = axis, frame.nest.weight(loop), None
         frame.home[loop] = scope
         return scope
 
@@ -48,6 +51,7 @@ class Loops:
         name = fresh(name, parent.names, self.storage.names, self.taken)
         variable = VariableId(len(self.names))
         self.names.append(name)
+        self.parts.append(None)
         self.loop_names.add(name)
         return Scope(parent, variable, parent.names | {name}), variable
 

@@ -116,6 +116,7 @@ class _Lowering(OnlineReductions):
             tuple(self.locals),
             tuple(self.comments),
             requests=tuple(self._requests(group)),
+            parts=tuple(self.parts),
         )
 
     def _requests(self, group: Group) -> Iterator[kernel.LaunchRequest]:

@@ -265,7 +265,7 @@ class ViewMotion:
         node = self._view_of(read.value, self._dims(tensor, read.index, splits, view), view)
         key = (read.value, node.source, node.sizes)
         if key not in self.views:
-            name = self.names.fresh(f"{tensor.name}_view")
+            name = self.names.fresh(f"{tensor.name.removesuffix('_view')}_view")
             seen = Tensor(name, tensor.dtype, node.sizes, of=tensor.origin())
             self.views[key] = self._add(node, seen)
         self.todo.append(self.views[key])

@@ -31,7 +31,7 @@ SOURCE = re.compile(
 LANGUAGES = {"c": "c", "cuda": "cuda"}
 KERNEL = re.compile(
     r"^(?:/\*(?: iterations [^\n]*|\n(?: \*(?!/)[^\n]*\n)+ )\*/\n)?"
-    r"static [^\n]*void (?:__launch_bounds__\(\d+, \d+\)\n)?\w+_k\d+\w*\(.*?^\}\n",
+    r"static [^\n]*void (?:__launch_bounds__\([^\n]+\)\n)?\w+_k\d+\w*\(.*?^\}\n",
     re.DOTALL | re.MULTILINE,
 )
 

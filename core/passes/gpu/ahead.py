@@ -171,7 +171,7 @@ class Copies:
             end = loop.end if part == 1 else self.numbering.fixed.extent(extent // part)
             turns.insert(0, replace(loop, role="u", end=end))
             if part > 1:
-                variable = self.numbering.variable(self.numbering.names[loop.variable], "t")
+                variable = self.numbering.split(loop.variable, "t")
                 instead[loop.variable] = Affine(((part, loop.variable), (1, variable)))
                 loops.insert(
                     0, replace(loop, variable=variable, end=self.numbering.fixed.extent(part))

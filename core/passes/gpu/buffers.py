@@ -138,7 +138,7 @@ def _rotated(
     before = _if(iterations.any(), tuple(substituted(s, start) for s in first))
     last = iterations.outer[-1] if iterations.outer else loop
     if last.chunk is not None or last.within:
-        variable = copies.numbering.variable(copies.numbering.names[last.variable], "f")
+        variable = copies.numbering.split(last.variable, "f")
         start[last.variable] = Affine(((1, variable),))
         copied = tuple(substituted(s, start) for s in first)
         end = Extent("min", (Extent("+", (last.begin, number_of(1))), last.end))

@@ -158,7 +158,7 @@ class _Fragments:
     def _loop(self, loop: ir.For, extent: int, letter: str, role: Role) -> ir.For:
         name = self.numbering.names[loop.variable] + letter  # loops of one name are in no other
         if name not in self.variables:
-            self.variables[name] = self.numbering.variable(name, letter)
+            self.variables[name] = self.numbering.split(loop.variable, letter)
         return ir.For(self.variables[name], self.numbering.fixed.extent(extent), (), role=role)
 
     def _rows(self, loop: ir.For, role: Role) -> _TileSide:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import Block, Buffer, Kernel, Program, Space
+from ilang.core.ir.kernel import AxisPart, Block, Buffer, Kernel, Program, Space
 from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.record import replace
 
@@ -19,16 +19,18 @@ class Numbering:
         self.fixed = FixedSizes(self.sizes)
         self.buffers = list(program.buffers)
         self.names: list[str] = []
+        self.parts: list[AxisPart | None] = []
 
     def enter(self, kernel: Kernel) -> None:
         """Go on with a kernel."""
         self.names = list(kernel.names)
+        self.parts = [*kernel.parts, *[None] * (len(kernel.names) - len(kernel.parts))]
 
     def left(self, kernel: Kernel, body: Block) -> Kernel:
         """The kernel with another body, and with the variables that were added since."""
         if body is kernel.body:
             return kernel
-        return replace(kernel, body=body, names=tuple(self.names))
+        return replace(kernel, body=body, names=tuple(self.names), parts=tuple(self.parts))
 
     def program(self) -> Program:
         """The program with what was added; itself where that is nothing."""
@@ -46,7 +48,15 @@ class Numbering:
         while name in self.names:
             name += letter
         self.names.append(name)
+        self.parts.append(None)
         return VariableId(len(self.names) - 1)
+
+    def split(self, origin: VariableId, letter: str) -> VariableId:
+        """The number of a loop variable that counts along the axis of another one."""
+        variable, part = self.variable(self.names[origin] + letter, letter), self.parts[origin]
+        if part is not None:
+            self.parts[variable] = part[0], 0, origin
+        return variable
 
     def add(self, buffer: Buffer) -> BufferId:
         """The number of a new buffer; where another one has its name, underscores follow that."""

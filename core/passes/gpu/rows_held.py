@@ -177,10 +177,7 @@ class _Holder:
         return self._fill(walk, load, held), out
 
     def _fill(self, walk: _Walk, load: Load, held: BufferId) -> ThreadLoop:
-        names = {
-            loop.variable: self.numbering.variable(self.numbering.names[loop.variable], "_")
-            for loop in walk.loops()
-        }
+        names = {loop.variable: self.numbering.split(loop.variable, "_") for loop in walk.loops()}
         place = tuple(axis_index(names[loop.variable]) for loop in walk.chain())
         body: ir.Block = (ir.Store(held, place, replace(load, index=_indices(load.index, names))),)
         for each in reversed(walk.nested):

@@ -92,7 +92,7 @@ class CopyMapper:
         extent = self.program.sizes[last.size].fixed
         if extent is None or extent == sector:
             return s
-        variable = self.numbering.variable(self.numbering.names[last.variable], "s")
+        variable = self.numbering.split(last.variable, "s")
         whole = Affine(((sector, last.variable), (1, variable)))
         outer = replace(last, end=self.numbering.fixed.extent(extent // sector))
         inner = For(variable, self.numbering.fixed.extent(sector), ())

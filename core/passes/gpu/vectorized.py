@@ -138,8 +138,8 @@ class _Vectorizer:
         plain = not last.within and last.chunk is None and last.role in ("", "t")
         if not loads or not plain or extent % lanes or any(self._lanes(n) != lanes for n in loads):
             return spread
-        name, many = self.numbering.names[last.variable], extent > lanes
-        group, variable = self.numbering.variable(name, "v"), self.numbering.variable(name, "v")
+        many = extent > lanes
+        group, variable = (self.numbering.split(last.variable, "v") for _ in range(2))
         first = Affine(((lanes, group),) if many else ())
         inside = rewriting.substituted(store, {last.variable: first + axis_index(variable)})
         loop = ir.For(variable, self.numbering.fixed.extent(lanes), (inside,), role="u")

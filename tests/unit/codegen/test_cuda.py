@@ -137,9 +137,28 @@ def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
 def test_vectors_of_shared_rows_are_counted_not_divided() -> None:
     """A quotient of a sum stays in a register of its own: 31 of them in a product."""
     texts = [cuda.emit_source(exported(path), "all") for path in SAMPLES if "mat" in path.stem]
-    indices = [found for text in texts for found in re.findall(r"_copy\)\[(.*)\]", text)]
+    indices = [i for text in texts for i in re.findall(r"_copy\)\[([^;\]]*)\]", text)]
+    constant = re.compile(r"\([A-Z_]+ \+ \d+\) / \d+|[A-Z_]+ / \d+")
     assert len(indices) > 2
-    assert not [index for index in indices if " / " in index]
+    assert not [index for index in indices if " / " in constant.sub("", index)]
+
+
+def test_tiles_have_names_where_they_are_used() -> None:
+    """Of a product with the default schedule; a file of two programs has the constants of each kernel."""
+    (path,) = (each for each in SAMPLES if "06_matmul" in each.stem)
+    text = cuda.emit_source(exported(path), "all")
+    assert "TILE_I = 2 * STRIP_I" in text
+    assert "TILE_I * (i + 1) <= n_" in text
+    assert "[TILE_K * (TILE_I + 4)]" in text
+    assert not re.findall(r"\b128 \*|\+ 127\b|[+<] 256\b", text)
+
+
+def test_names_of_programs_are_none_of_tiles(tmp_path: Path) -> None:
+    """An array that is called as a constant is gets another name in CUDA."""
+    (tmp_path / "f.i").write_text("f(TILE_I[i,k], THREADS[k,j]) = ik*kj~ijk >> +ijk~ij\n", "ascii")
+    text = cuda.emit(*exported(tmp_path / "f.i"))
+    assert "const float *__restrict__ TILE_I_," in text
+    assert "const float *__restrict__ THREADS_," in text
 
 
 @pytest.mark.deep
@@ -197,8 +216,12 @@ def test_helpers_of_a_project_have_the_names_that_they_have_in_c() -> None:
 
 def test_a_multiprocessor_is_not_asked_for_more_blocks_than_it_has_room_for() -> None:
     """A T4 has threads for 4 blocks of 256, an H100 for 8; where all have room, the number alone is there."""
-    assert "__launch_bounds__(256, il_AT_A_TIME(8, 256))" in blocks_at_a_time((4096, 64))
-    assert "__launch_bounds__(64, 16)" in blocks_at_a_time((4096, 2048))
+    threads = "rows_k0_block::THREADS"
+    few, many = blocks_at_a_time((4096, 64)), blocks_at_a_time((4096, 2048))
+    assert f"__launch_bounds__({threads}, il_AT_A_TIME(8, {threads}))" in few
+    assert "THREADS = 256;" in few
+    assert f"__launch_bounds__({threads}, 16)" in many
+    assert "THREADS_J = 64," in many
 
 
 @pytest.mark.deep
