@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # what only some programs need is imported where it is used
     from ilang.core.explain.marks import LineMark
 
 INCLUDES = {
-    "#include <math.h>": r"\b(INFINITY|NAN|isunordered|(copysign|cos|floor|fma|fmod|log|pow|sin|sqrt)f?)\b",
+    "#include <math.h>": r"\b(INFINITY|NAN|(copysign|cos|floor|fma|fmod|log|pow|sin|sqrt)f?)\b",
     "#include <stddef.h>": "",
     "#include <stdint.h>": "",
     "#include <string.h>": r"\b(memcpy|memset|str\w+)\(",

@@ -88,7 +88,7 @@ static inline uint8_t where_bool(int which, uint8_t a, uint8_t b)
 static inline float max_f32(float a, float b)
 {
     union { float x; uint32_t bits; } larger = {a > b ? a : b}, other = {b > a ? b : a};
-    larger.bits = (larger.bits & other.bits) | -(uint32_t)(isunordered(a, b) != 0);
+    larger.bits = (larger.bits & other.bits) | -(uint32_t)(!((a <= b) | (b <= a)));
     return larger.x;
 }
 
@@ -96,7 +96,7 @@ static inline float max_f32(float a, float b)
 static inline double max_f64(double a, double b)
 {
     union { double x; uint64_t bits; } larger = {a > b ? a : b}, other = {b > a ? b : a};
-    larger.bits = (larger.bits & other.bits) | -(uint64_t)(isunordered(a, b) != 0);
+    larger.bits = (larger.bits & other.bits) | -(uint64_t)(!((a <= b) | (b <= a)));
     return larger.x;
 }
 
