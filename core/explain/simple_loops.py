@@ -54,9 +54,13 @@ def simple_loops(program: ir.Program, names: Mapping[str, str]) -> tuple[LoopLin
     known: set[int] = set()
     viewed: set[BufferId] = set()
     parts = program.parts()
-    for call in program.launched():
-        kernel = program.kernels[call.kernel]
-        written = {call.array(s.buffer) for s in ir.every(kernel.body, ir.Store)}
+    calls = program.launched()
+    stored = [
+        {call.array(s.buffer) for s in ir.every(program.kernels[call.kernel].body, ir.Store)}
+        for call in calls
+    ]
+    for number, call in enumerate(calls):
+        kernel, written = program.kernels[call.kernel], stored[number]
         touched = {call.array(buffer) for buffer, _ in accesses(kernel.body)}
         views = [n for n in sorted(touched) if program.buffers[n].role == "view"]
         lines += [_view(program, n, False) for n in views if n not in written | viewed]
@@ -70,7 +74,8 @@ def simple_loops(program: ir.Program, names: Mapping[str, str]) -> tuple[LoopLin
                 placed = replace(program, buffers=tuple(arrays))
             lines += _Simple(placed, kernel, names, parts).shown(kernel.body, 0)
         known.add(call.kernel)
-        lines += [_view(program, n, True) for n in views if n in written]
+        whole = written.difference(*stored[number + 1 :])
+        lines += [_view(program, n, True) for n in views if n in whole]
     return tuple(lines)
 
 

@@ -13,7 +13,7 @@ names and the comments of the first.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Within
@@ -27,19 +27,19 @@ from ilang.core.record import replace
 
 
 def without_duplicates(
-    kernels: Sequence[ir.Kernel], buffers: Sequence[ir.Buffer], sizes: Sequence[Size]
+    kernels: Mapping[int, ir.Kernel], buffers: Sequence[ir.Buffer], sizes: Sequence[Size]
 ) -> tuple[tuple[ir.Kernel, ...], tuple[ir.Call, ...]]:
     """The kernels that differ, and a call for each kernel: of itself, or of the first one that does the same.
 
     Args:
-        kernels: as lowering gives them, one for each fusion group.
+        kernels: as lowering gives them, by the number of their fusion group.
         buffers: those of the program.
         sizes: the same.
     """
     kept: list[ir.Kernel] = []
     calls: list[ir.Call] = []
     first: dict[Hashable, tuple[int, tuple[BufferId, ...]]] = {}
-    for group, kernel in enumerate(kernels):
+    for group, kernel in kernels.items():
         form = _Form(buffers, sizes)
         number, called = first.setdefault(form.of(kernel), (len(kept), tuple(form.buffers)))
         if number == len(kept):

@@ -8,11 +8,11 @@ Example:
               for j: t1 = in0[i,k] * in1[k,j];  acc[j] += t1
             for j: out[i,j] = acc[j]
 
-One kernel per value that is stored whole; those whose leading loops are the same share one (``schedule/groups.py``). A
-staged producer is computed in the block of the loop its site names, or
-of the loop that this one fused with; the loops it shares (``schedule/fuse.py``) are its reader's, so its storage keeps
-a dimension per loop part that it does not share: a scalar variable when none is left. A producer staged at one place
-for several readers is computed there once.
+One kernel per value that is stored whole; those whose leading loops are the same share one (``schedule/groups.py``),
+and one that is overwritten before anything reads it has none. A staged producer is computed in the block of the loop
+its site names, or of the loop that this one fused with; the loops it shares (``schedule/fuse.py``) are its reader's, so
+its storage keeps a dimension per loop part that it does not share: a scalar variable when none is left. A producer
+staged at one place for several readers is computed there once.
 
 A reduction starts before its outermost reduced loop, over the output loops inside it, and is stored after that loop:
 right for every order and every extent, 0 included. The loop opened last of a split axis stops at the rest of the
@@ -44,6 +44,7 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Read, Shaped
+from ilang.core.ir.updates import overwritten_values
 from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
 from ilang.core.passes.runs import Steps
@@ -67,10 +68,12 @@ def nest_to_kernel(scheduled: Scheduled, text: AssignmentText) -> kernel.Program
     """Every kernel of a program, in the order in which they run; comments have the ``text`` of assignments."""
     shaped = scheduled.shaped
     storage = Storage(shaped, scheduled.whole(), scheduled.machine)
-    kernels = [
-        _Lowering(scheduled, storage, number, text).run(group)
+    overwritten = overwritten_values(shaped)
+    kernels = {
+        number: _Lowering(scheduled, storage, number, text).run(group)
         for number, group in enumerate(scheduled.groups)
-    ]
+        if not overwritten.issuperset(root.value for root in group.roots)
+    }
     kept, calls = without_duplicates(kernels, storage.buffers, storage.sizes)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)

@@ -35,6 +35,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
         return shaped
     from ilang.core.schedule.places import computed_again
     from ilang.core.transform.collapsed import collapsed_axes
+    from ilang.core.transform.distributed import distributed_functions
     from ilang.core.transform.grouped_rows import grouped_rows
     from ilang.core.transform.layouts import with_long_rows
     from ilang.core.transform.masked import masked_operands
@@ -50,7 +51,8 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
             machine.device is None
         )  # blocks of a GPU leave out the tiles in which no guard holds
         if is_tiled:
-            program = repeated_functions(scans_reduced(program), extents)
+            program = distributed_functions(scans_reduced(program))
+            program = repeated_functions(program, extents_of(program, small, machine))
             unstored = inlining(program).inlined
             program = with_long_rows(program, machine.vector_lanes("f32"), unstored)
             program = masked_operands(program, extents_of(program, small, machine))
