@@ -105,6 +105,11 @@ class Core:
     written: tuple[float, ...]
     parted: tuple[float, ...]
 
+    def cycles_of_line(self, held: int) -> float:
+        """The cycles in which a line comes, of arrays of so many bytes, from the cache that holds them."""
+        levels = zip(self.cache_bytes, self.line_cycles, strict=True)
+        return sum(cycles for cache, cycles in levels if cache < held)
+
 
 @record
 class Memory:

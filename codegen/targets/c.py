@@ -402,6 +402,7 @@ class _Emission:
         block = braced(head, _in_lane(loop, f"{name}_block + lane", functions))
         # GCC writes out shorter loops
         longer = ["SCALAR;"] if lanes > self.program.machine.sum_lanes else []
+        longer += [LEFT_SMALL] if loop.is_kept else []
         first, last = f"int64_t {name}_block = {ends.start}", f"{name}_block < {ends.end}"
         yield from braced(f"for ({first}; {last}; {name}_block += {lanes})", (*longer, *block))
 

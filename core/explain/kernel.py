@@ -341,7 +341,7 @@ class KernelLoops:
         """The manner in which a loop runs: in lanes, unrolled, with a prefetch, or not at all."""
         lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
         role = _role_text(loop.role)
-        if loop.copies == 1 and not role:
+        if loop.is_kept and not role:
             role = " not unrolled"
         elif loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"

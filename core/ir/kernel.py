@@ -91,9 +91,14 @@ class Parallel:
 
 @record
 class Lanes:
-    """A loop of which iteration n belongs to lane n % ``count``: a vectorised variable is one variable per lane."""
+    """A loop of which iteration n belongs to lane n % ``count``: a vectorised variable is one variable per lane.
+
+    ``are_few`` says that compilers would write out its few iterations element by element: each block of lanes stays a
+    loop.
+    """
 
     count: int
+    are_few: bool = False
 
 
 @record
@@ -201,6 +206,12 @@ class For:
     def copies(self) -> int | None:
         """The number of copies in which it is written out, where that is said."""
         return self.manner.copies if isinstance(self.manner, Unrolled) else None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it stays a loop, or the loop over the lanes of each of its blocks does."""
+        few = isinstance(self.manner, Lanes) and self.manner.are_few
+        return few or self.copies == 1
 
     def runs(self) -> tuple[Within, ...]:
         """The conditions under which an iteration runs for sure."""

@@ -170,8 +170,7 @@ class PricedPlace:
         size = BYTES[self.shaped.tensors[value].dtype]
         self.vector = search.machine.vector_bytes() // size
         self.elements = prod(map(self.extents.usual, self.node.sizes))
-        caches = zip(self.core.cache_bytes, self.core.line_cycles, strict=True)
-        self.line = sum(cycles for held, cycles in caches if held < size * self.elements)
+        self.line = self.core.cycles_of_line(size * self.elements)
         vectors = self.elements / self.vector
         self.again = {name: self.readers * vectors * n for name, n in self._computing().items()}
         self.once = self._once(*search.readers.all_reads[value][0], nests)

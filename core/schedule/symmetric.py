@@ -126,11 +126,12 @@ def _pays(
     if core is None or tensor.dtype not in FLOATS:
         return False
     held = prod(shaped.sizes[size].fixed or 0 for size in tensor.dims) * BYTES[tensor.dtype]
-    levels = zip(core.cache_bytes, core.line_cycles, strict=True)
-    line = sum(cost for cache, cost in levels if cache < held)
     # Of a copy one line is read, one written: that one comes, and goes back. Storing moves three for both halves.
     lines = 3 + 6 * stored
-    return core.transposed + lines * line / vector < terms / vector / core.multiply_adds
+    return (
+        core.transposed + lines * core.cycles_of_line(held) / vector
+        < terms / vector / core.multiply_adds
+    )
 
 
 class _Forms:

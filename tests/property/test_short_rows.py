@@ -72,7 +72,7 @@ def test_chains_of_rows_are_right(seed: int) -> None:
 def test_lanes_across_any_rows_are_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the price says, and however long the rows are."""
     rng = random.Random(f"across {seed}")
-    monkeypatch.setattr(short_rows, "_pays", lambda *_: rng.random() < 0.7)
+    monkeypatch.setattr(short_rows.BlocksOfRows, "saved", lambda *_: rng.random() - 0.3)
     text, shape = program(rng)
     _agree(i(text), array(rng, (*shape[:-1], rng.choice((*LENGTHS, 60, 64)))), text)
 
@@ -107,18 +107,37 @@ def test_lanes_go_across_short_rows() -> None:
 
 
 def test_rows_that_are_written_are_stored_along_memory() -> None:
-    """Unless they are no longer than a vector, or wait for functions."""
+    """Unless they are little longer than a vector, or wait for functions."""
     centred = "(I & +ij~i) >> ij-i~ij"
     twice = f"{centred} >> (I & >ij~i) >> ij-i~ij"
     for text, length, is_across in (
         (centred, 9, True),
-        (centred, 17, False),
+        (centred, 17, True),
         (centred, 47, False),
         (twice, 16, True),
         (twice, 33, False),
     ):
         assert ("in0_copy" in i(text).loops((1000, length))) is is_across, (text, length)
     assert "in0_copy" in einx.softmax("i [j]").loops((1000, 33))
+
+
+def test_blocks_of_rows_end_row_by_row() -> None:
+    """Where they are written as they lie in memory; functions of few elements have lanes across rows."""
+    unit = "(I & ((I & I) >> ij*ij~ij >> +ij~i >> sqrt)) >> ij*i~ij"
+    for length in (3, 4, 8, 16, 20):
+        text = i(unit).loops((1000, length))
+        assert "in0_copy[j,i1]" in text
+        assert "out[64i+i1,j] = in0[64i+i1,j] * " in text, length
+    shifted = "(I & >ij~i) >> ij-i~ij >> ^ij~ij"
+    assert "for j in 0..5\n    for i1" in i(shifted).loops((1000, 5))
+    assert "for i1 in 0..min(64, 1000 - (64i))\n    for j" in i(shifted).loops((1000, 16))
+
+
+def test_few_blocks_of_lanes_beside_other_loops_stay_loops() -> None:
+    centred = "(I & ((I & I) >> ij*ij~ij >> +ij~i)) >> ij-i~ij"
+    assert "in 0..32 in 16 lanes not unrolled" in i(centred).loops((1000, 32))
+    assert "in 0..33 in 16 lanes not unrolled" not in i(centred).loops((1000, 33))
+    assert "not unrolled" not in i("(I & I) >> ij*ij~ij >> +ij~i").loops((1000, 32))
 
 
 def _agree(component: Component, given: Any, text: str) -> None:

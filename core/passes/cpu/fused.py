@@ -20,7 +20,7 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import VariableId
 from ilang.core.ir.rewriting import accesses, parts_of, substituted, unless_same
-from ilang.core.ir.scalar import Load, Local
+from ilang.core.ir.scalar import Apply, Load, Local
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.forwarding import Forwarding, buffer_names, stores_of, without_unread
 from ilang.core.record import replace
@@ -78,6 +78,8 @@ class _LoopFuser(Forwarding):
         body = tuple(substituted(s, instead) for s in second.body)
         if not _is_plain(first) or not _is_plain(second):
             return None
+        if _has_lanes(first) and not _is_innermost(second):
+            return None
         if self._waits(first) != self._waits(second):
             return None
         names = {self.kernel.names[s.variable] for s in ir.every(body, ir.For)}
@@ -104,7 +106,7 @@ class _LoopFuser(Forwarding):
 
     def _waits(self, loop: ir.For) -> bool:
         """Whether an iteration of an innermost loop needs what the one before it made, so that it cannot have lanes."""
-        if any(isinstance(s, ir.For) for s in ir.statements_within(loop.body)):
+        if not _is_innermost(loop):
             return False
         changes = {s.variable for s in accumulations(loop, self.short)}
         return any(
@@ -112,6 +114,17 @@ class _LoopFuser(Forwarding):
             or (isinstance(s, ir.Store) and not _depends(s.index, loop.variable))
             for s in ir.statements_within(loop.body)
         )
+
+
+def _is_innermost(loop: ir.For) -> bool:
+    """Whether a loop has none inside, so that its iterations may be those of lanes."""
+    return not any(isinstance(s, ir.For) for s in ir.statements_within(loop.body))
+
+
+def _has_lanes(loop: ir.For) -> bool:
+    """Whether a loop computes something in its iterations, which are those of lanes."""
+    computes = any(isinstance(p, Apply) for s in loop.body for p in parts_of(s))
+    return computes and _is_innermost(loop)
 
 
 def _depends(index: Sequence[Affine], variable: int) -> bool:

@@ -116,6 +116,7 @@ class _Lanes:
         out: list[ir.Statement] = []
         defined: set[int] = set()
         rows = _Rows(body)
+        beside = around is not None and 1 < sum(isinstance(s, ir.For) for s in body)
         for n, s in enumerate(body):
             changes = accumulations(s, self.short) if isinstance(s, ir.For) else ()
             if isinstance(s, ir.Define) and s.mutable:
@@ -138,7 +139,7 @@ class _Lanes:
                 for c in others:
                     defined.remove(c.variable)
                     self.locals[c.variable] = replace(self.locals[c.variable], lanes=lanes)
-                out += self._summed(replace(s, prefetch=prefetch), sums, lanes)
+                out += self._summed(replace(s, prefetch=prefetch), sums, lanes, beside)
                 out += [_horizontal(c, lanes) for c in others]
         return unless_same(body, out)
 
@@ -231,13 +232,16 @@ class _Lanes:
             return ()
         return sums if whole and (inner is loop or inner.chunk is None) else ()
 
-    def _summed(self, loop: ir.For, sums: Sequence[ir.Change], lanes: int) -> list[ir.Statement]:
+    def _summed(
+        self, loop: ir.For, sums: Sequence[ir.Change], lanes: int, beside: bool
+    ) -> list[ir.Statement]:
         """A loop in lanes, its f32 sums in variables of their own for a chunk of it."""
-        if not sums:
-            return [_vectorised(loop, lanes)]
         (*_, last) = loop.body
         if isinstance(last, ir.For):
-            return [replace(loop, body=tuple(self._summed(last, sums, lanes)))]
+            return [replace(loop, body=tuple(self._summed(last, sums, lanes, beside)))]
+        loop = replace(loop, manner=self._lanes(loop, lanes, beside))
+        if not sums:
+            return [loop]
         parts = {c.variable: self._partial(c.variable, lanes) for c in sums}
         body = tuple(
             ir.Change(parts[s.variable], _sum(parts[s.variable], _term(s), "f32"))
@@ -252,7 +256,7 @@ class _Lanes:
         ]
         for acc, p in parts.items():
             end.append(ir.Change(acc, _sum(acc, Convert(Local(p, "f32"), "f64"), "f64")))
-        loop = replace(loop, body=body, manner=ir.Lanes(lanes))
+        loop = replace(loop, body=body)
         fixed = self.sizes[loop.size].fixed
         if fixed is not None and fixed <= self.chunk:
             return [*start, loop, *end]
@@ -272,6 +276,14 @@ class _Lanes:
         block = None if loop.chunk is None else (loop.chunk[0], 1, loop.chunk[2])
         begin, stop = bounds(self._chunks(loop.size), block)
         return [ir.For(outer, stop, (*start, chunk, *end), begin)]
+
+    def _lanes(self, loop: ir.For, lanes: int, beside: bool) -> ir.Lanes:
+        """The lanes of a loop, which may stand ``beside`` another one: no vectors go across the rows of both then.
+
+        Compilers write out one block of lanes, or two, element by element.
+        """
+        count = self.sizes[loop.size].fixed
+        return ir.Lanes(lanes, beside and count is not None and count <= 2 * lanes)
 
     def _partial(self, local: LocalId, lanes: int) -> LocalId:
         name, tensor = self.locals[local].name, self.locals[local].tensor
@@ -340,14 +352,6 @@ def _term(change: ir.Change) -> Scalar | None:
 def _sum(variable: LocalId, term: Scalar | None, dtype: str) -> Scalar:
     assert term is not None
     return Apply("add", (Local(variable, dtype), term), dtype)
-
-
-def _vectorised(loop: ir.For, lanes: int) -> ir.For:
-    """The nest with lanes on its innermost loop."""
-    inner = loop.body[0]
-    if len(loop.body) == 1 and isinstance(inner, ir.For):
-        return replace(loop, body=(_vectorised(inner, lanes),))
-    return replace(loop, manner=ir.Lanes(lanes))
 
 
 def _horizontal(change: ir.Change, lanes: int) -> ir.HorizontalReduction:

@@ -21,7 +21,7 @@ from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import Choice, choose_nests
 from ilang.core.schedule.choose.short_rows import short_rows
 from ilang.core.schedule.choose.tile import Tiling, tiling
-from ilang.core.schedule.choose.tilings import Tilings, crossed, tilings
+from ilang.core.schedule.choose.tilings import Tilings, crossed, tilings, turned
 from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.symmetric import halved
 from ilang.core.transform.scans import scans_of
@@ -78,6 +78,7 @@ def analysed(
 
     tiles = _tiles(shaped, written, readers, accesses, rule, apart)
     whole = crossed(shaped, readers, tiles) | halved(shaped, readers, tiles, machine)
+    whole |= turned(shaped, readers, tiles, extents, machine)
     if apart is None and whole:
         readers = inlining(shaped, stored | whole)  # what is stored is copied square by square
         tiles = _tiles(shaped, written, readers, accesses, rule, apart)

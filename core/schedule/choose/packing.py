@@ -57,11 +57,12 @@ class TileAxes:
 class Across:
     """The axes of a block of transposed work: the one that runs across, and the one that its lanes go along.
 
-    The first is -1 where nothing is read across.
+    The first is -1 where nothing is read across. What a block ends with may go row by row after all.
     """
 
     other: int
     last: int
+    by_row: bool = False
 
     def inside(self, back: dict[int, list[int]]) -> Across:
         """This record in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""

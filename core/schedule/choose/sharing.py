@@ -15,7 +15,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import strided_order
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
-from ilang.core.schedule.choose.sites import loops_inside, shared_loops
+from ilang.core.schedule.choose.sites import loops_inside, outside_rows, shared_loops
 from ilang.core.schedule.choose.taking import inverse, taken
 from ilang.core.schedule.fuse import mapping
 
@@ -36,6 +36,7 @@ def shared_inside(
     common = 0
     while all(common < len(p) and p[common] == places[0][common] for p in places):
         common += 1
+    common = min(common, *(outside_rows(analysis, r, value, known.nest(r)) for r, _ in reads))
     reader, read = reads[0]
     nest, tiling = known.nest(reader), tilings.found(value)
     if tiling is not None:

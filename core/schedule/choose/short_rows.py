@@ -11,7 +11,7 @@ Example, ``>ij~i`` of 1000 rows of 9:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil, prod
 
 from ilang.core.calculus.affine import variables_of
@@ -23,6 +23,7 @@ from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.ops import SLOW
+from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import Accesses, loop_order, reads_of, strided_order
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.loops import priced_loops
@@ -76,9 +77,10 @@ def short_rows(
             rows = Across(-1, axis)
         if rows is not None and rows.last == axis and _is_free(node):
             lanes_of[reader] = rows
-    groups = [(each, _block(shaped, tilings, each)) for each in _together(lanes_of, links)]
-    paying = [each for each in groups if _pays(shaped, inlining, accesses, each, extents, machine)]
-    chosen = {value: rows for each, _ in paying for value, rows in each.items()}
+    chosen = dict[int, Across]()
+    for each in _together(lanes_of, links):
+        block = _block(shaped, tilings, each)
+        chosen |= BlocksOfRows(shaped, inlining, accesses, (each, block), extents, machine).chosen()
     return tuple(map(chosen.get, range(len(rows_of))))
 
 
@@ -127,53 +129,132 @@ def _block(shaped: Shaped, tilings: Tilings, lanes_of: Iterable[int]) -> int | N
     return min((tile.factors[tile.rows][-1] for tile in tiles if tile.is_by_rows()), default=None)
 
 
-def _pays(
-    shaped: Shaped,
-    inlining: Inlining,
-    accesses: Sequence[Accesses],
-    group: Group,
-    extents: Extents,
-    machine: Machine,
-) -> bool:
-    """Whether lanes across rows take fewer cycles than lanes along them.
+class BlocksOfRows:
+    """Values that are linked, and what blocks of their rows take and save with lanes across them, in cycles.
 
     Along rows a reduction waits for its lanes where others rest on it, unless longer rows are written meanwhile, and
     functions make it wait in any case. Across them what is read by rows is transposed, and so is what is stored.
     """
-    lanes_of, block = group
-    nodes = {value: shaped.assignment(value) for value in lanes_of}
-    core, wide = machine.core, machine.sum_lanes
-    assert core is not None
-    scalars = [part for node in nodes.values() for part in scalars_within(node.scalar)]
-    is_slow = any(isinstance(part, Apply) and part.primitive in SLOW for part in scalars)
-    is_written = any(lanes_of[v].other in node.output_axes() for v, node in nodes.items())
-    is_linked = 1 < sum(bool(node.reduced_axes()) for node in nodes.values())
-    along, moved = 0.0, dict[tuple[int, bool], int]()
-    for value, node in nodes.items():
-        lanes, axes = lanes_of[value], range(len(node.axes))
-        lengths = [extents.usual(node.sizes[axis]) for axis in axes]
-        count, rows = prod(lengths), lengths[lanes.last]
-        at_once = block or rows
-        vectors = count // rows * ceil(rows / at_once) * ceil(at_once / wide)
+
+    def __init__(
+        self,
+        shaped: Shaped,
+        inlining: Inlining,
+        accesses: Sequence[Accesses],
+        group: Group,
+        extents: Extents,
+        machine: Machine,
+    ) -> None:
+        assert machine.core is not None
+        self.inlining, self.accesses = inlining, accesses
+        self.extents, self.machine, self.core = extents, machine, machine.core
+        self.lanes_of, self.block = group
+        self.nodes = {value: shaped.assignment(value) for value in self.lanes_of}
+        nodes = self.nodes.items()
+        scalars = [part for _, node in nodes for part in scalars_within(node.scalar)]
+        self.is_slow = any(isinstance(p, Apply) and p.primitive in SLOW for p in scalars)
+        self.is_written = any(self.lanes_of[v].other in n.output_axes() for v, n in nodes)
+        self.is_linked = 1 < sum(bool(node.reduced_axes()) for _, node in nodes)
+
+    def chosen(self) -> dict[int, Across]:
+        """The rows of the values, if lanes across them pay; what goes row by row does so at the end of each block."""
+        ends = {value: self._end(value) for value in self.nodes if self._may_end(value)}
+        across, by_row = self.nodes.keys() - set[int]().union(*ends.values()), dict[int, float]()
+        for value, end in ends.items():
+            saved = self._saved_by_row(value)
+            if self.saved(across) + saved < self.saved(across | end):
+                across |= end
+            else:
+                by_row[value] = saved
+        if self.saved(across) + sum(by_row.values()) <= 0:
+            return {}
+        ending = {value: replace(self.lanes_of[value], by_row=True) for value in by_row}
+        return {value: self.lanes_of[value] for value in across} | ending
+
+    def _may_end(self, value: int) -> bool:
+        """Whether a value is stored along its rows, and reads of other values what its rows have reduced."""
+        node, other = self.nodes[value], self.lanes_of[value].other
+        is_along = bool(node.target) and node.target[-1].axis() == other
+        if node.acc or not is_along or value not in self.inlining.kept:
+            return False
+        inside = self._end(value)
+        reads = ((each, read) for each in inside for read in self.nodes[each].reads)
+        return not any(
+            reader in self.nodes for reader, _ in self.inlining.all_reads[value]
+        ) and not any(
+            read.value in self.nodes.keys() - inside
+            and self.lanes_of[each].other in variables_of(read.index)
+            for each, read in reads
+        )
+
+    def _end(self, value: int) -> set[int]:
+        """A value with those of the group that it computes in its innermost loop."""
+        values, todo = set[int](), [value]
+        while todo:
+            values.add(todo[-1])
+            reads = self.nodes[todo.pop()].reads
+            todo += (
+                r.value for r in reads if self.inlining.inlined[r.value] and r.value in self.nodes
+            )
+        return values
+
+    def saved(self, values: Collection[int]) -> float:
+        """The cycles that lanes across the rows of some values save."""
+        moved = dict[tuple[int, bool], float]()
+        for value in values:
+            node, lanes = self.nodes[value], self.lanes_of[value]
+            elements = self._vectors(value) * self.machine.sum_lanes
+            for read in node.reads:
+                axes = variables_of(read.index)
+                if read.value not in self.nodes and {lanes.last, lanes.other} <= axes:
+                    moved[read.value, False] = elements
+            if lanes.other in node.output_axes() and value in self.inlining.kept:
+                moved[value, True] = elements
+        transposed = sum(self.core.transposed * (1 + out) * n for (_, out), n in moved.items())
+        return sum(map(self._saved_by, values)) - transposed
+
+    def _saved_by_row(self, value: int) -> float:
+        """The cycles that rows save at the end of a block: none, as lanes are idle, or vectors shorter, at their ends.
+
+        Along rows they are loaded and stored while reductions wait.
+        """
+        lengths, wide = self._lengths(value), self.machine.sum_lanes
+        count, length = prod(lengths), lengths[self.lanes_of[value].other]
+        whole, left = divmod(length, wide)
+        vectors = count // length * (whole + left.bit_count() if whole else 1)
+        time = sum(cycles_of(self.nodes[each]) - 1 for each in self._end(value))
+        moved = self.core.stored + 1 / self.core.loads
+        return (count / wide - vectors) * time - vectors * moved
+
+    def _lengths(self, value: int) -> list[int]:
+        return [self.extents.usual(size) for size in self.nodes[value].sizes]
+
+    def _vectors(self, value: int) -> int:
+        """The vectors across the rows of a value, of whole blocks."""
+        lengths, wide = self._lengths(value), self.machine.sum_lanes
+        rows = lengths[self.lanes_of[value].last]
+        at_once = self.block or rows
+        return prod(lengths) // rows * ceil(rows / at_once) * ceil(at_once / wide)
+
+    def _saved_by(self, value: int) -> float:
+        """The cycles along the rows of a value, less those across them."""
+        node, lanes, lengths = self.nodes[value], self.lanes_of[value], self._lengths(value)
+        core, wide, count = self.core, self.machine.sum_lanes, prod(lengths)
         length = lengths[lanes.other] if 0 <= lanes.other else 1
         time = cycles_of(node)
         step = core.ordered[0] if node.acc in (">", "<") else 1 / core.multiply_adds
-        along -= vectors * (time + step)
-        if node.reduced_axes():
-            reads = reads_of(node, accesses[value])
-            order = loop_order(node, accesses[value], machine)
-            along += priced_loops(node, extents, order, reads, machine)[0][1].cycles()
+        across = self._vectors(value) * (time + step)
+        if not node.reduced_axes():
+            is_row = 0 <= lanes.other and lanes.other in node.output_axes()
+            return count / (wide if is_row else 1) * time - across
+        reads = reads_of(node, self.accesses[value])
+        order = loop_order(node, self.accesses[value], self.machine)
+        priced = priced_loops(node, self.extents, order, reads, self.machine)
+        along = priced[0][1].cycles() + count / wide * (time - 1)
+        if self.is_slow or (length <= wide if self.is_written else self.is_linked):
             part = min(length, wide) / wide
-            if is_slow or (length <= wide if is_written else is_linked):
-                along += count / length * wide.bit_length() * core.latency * part
-            time -= 1
-        along += count / wide * time
-        for read in node.reads:
-            if read.value not in nodes and {lanes.last, lanes.other} <= variables_of(read.index):
-                moved[read.value, False] = vectors * wide
-        if lanes.other in node.output_axes() and value in inlining.kept:
-            moved[value, True] = vectors * wide
-    return 0 < along - sum(core.transposed * (1 + out) * n for (_, out), n in moved.items())
+            along += count / length * wide.bit_length() * core.latency * part
+        return along - across
 
 
 def across(
@@ -185,8 +266,10 @@ def across(
     factors[rows.last] = (narrowed(count, machine.tiles.block[1], machine),)
     reduced, last = node.reduced_axes(), len(order) - (1 if rows.other < 0 else 2)
     at = next((n for n, axis in enumerate(order) if axis in reduced), last)
-    outer, inner = (map(Loop, axes) for axes in (order[:at], order[at:-1]))
-    return tuple(factors), (*outer, Loop(rows.last), *inner, Loop(rows.last, 1))
+    outer, inner = ([*map(Loop, axes)] for axes in (order[:at], order[at:-1]))
+    lanes = Loop(rows.last, 1)
+    inner = [lanes, *inner] if rows.by_row else [*inner, lanes]
+    return tuple(factors), (*outer, Loop(rows.last), *inner)
 
 
 def has_row_lanes(nest: Nest, rows: Across) -> bool:

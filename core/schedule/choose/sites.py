@@ -16,7 +16,7 @@ from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import reads_of
 from ilang.core.schedule.choose.known import Analysis, ChosenNests, Staged
 from ilang.core.schedule.choose.loops import Loops, in_blocks, priced_loops
-from ilang.core.schedule.choose.packing import Across, Packed, TileAxes, packed_site
+from ilang.core.schedule.choose.packing import Packed, TileAxes, packed_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.fuse import axis_pairs, mapping
 
@@ -41,10 +41,7 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
     back, order = inverse(pairs), analysis.order(read.value, producer)
     packed = known.packed.get(value) if analysis.inlining.inlined[read.value] else None
     shared = shared_loops(producer, nest, back, order)
-    lanes = known.packed.get(value)
-    block = Loop(lanes.last, 1) if isinstance(lanes, Across) else None
-    if block in nest.order and producer.acc and analysis.row_lanes[read.value]:
-        shared = min(shared, nest.order.index(block))  # all rows of a block at once
+    shared = min(shared, outside_rows(analysis, value, read.value, nest))
     if shared == 0 and producer.axes and producer.target:
         return None, None
     is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
@@ -105,6 +102,14 @@ def shared_loops(
     if producer.acc is None or last is None or order[-1] in reduced:
         return shared
     return shared - (last.part > 0 and order[-1] in back.get(last.axis, ()))
+
+
+def outside_rows(analysis: Analysis, reader: int, value: int, nest: Nest) -> int:
+    """The number of a reader's loops in which a value may be: not in a row where all of a block have it at once."""
+    lanes = analysis.row_lanes[reader]
+    block = None if lanes is None else Loop(lanes.last, 1)
+    is_inside = analysis.row_lanes[value] is None or analysis.inlining.inlined[value]
+    return len(nest.order) if is_inside or block not in nest.order else nest.order.index(block)
 
 
 def _moves(packed: Packed | None, read: Read, nest: Nest) -> bool:

@@ -8,10 +8,15 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from ilang.core.calculus.affine import variables_of
+from ilang.core.cost import cycles_of
+from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
+from ilang.core.ir.size_class import Extents
+from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Accesses
 from ilang.core.schedule.choose.inlining import Inlining
@@ -120,6 +125,61 @@ def crossed(shaped: Shaped, inlining: Inlining, tiles: Tilings) -> set[int]:
             elif lanes & variables_of(read.index[:-1]):
                 values.add(read.value)
     return values
+
+
+def turned(
+    shaped: Shaped, inlining: Inlining, tiles: Tilings, extents: Extents, machine: Machine
+) -> set[int]:
+    """The values of tiles that are stored, where what they end with has rows and lanes the other way around.
+
+    Inside a tile that goes element by element; by itself in squares of vectors, while lines come and go.
+    """
+    core, values, time = machine.core, set[int](), dict[int, float]()
+    if core is None or not any(tiles.tiles):
+        return values
+    ends = [
+        (value, node, end[0])
+        for (value, node), end in zip(shaped.numbered(), tiles.ends, strict=True)
+        if end is not None and isinstance(node, Assignment) and node.acc is None
+    ]
+    for _, node, tiled in ends:
+        time[tiled] = time.get(tiled, 0.0) + cycles_of(node)
+    for value, _, tiled in ends:
+        tile = tiles.tiles[tiled]
+        if inlining.inlined[value] or tile is None or tile.is_by_rows():
+            continue
+        read, last = _turned_read(shaped, tiles, value), shaped.tensors[value]
+        if read is None:
+            continue
+        vector = machine.vector_lanes(last.dtype)
+        line = core.cycles_of_line(BYTES[last.dtype] * prod(map(extents.usual, last.dims)))
+        moved = core.stored + 1 / core.loads + 3 * line
+        if core.transposed + (time[tiled] + moved) / vector < time[tiled]:
+            values.add(read)
+    return values
+
+
+def _turned_read(shaped: Shaped, tiles: Tilings, value: int) -> int | None:
+    """The value of a tile that is read turned for one that ends it; None where that has rows and lanes as the tile."""
+    end = tiles.ends[value]
+    assert end is not None
+    tiled = end[0]
+
+    def is_turned(value: int) -> bool:
+        tiling = tiles.found(value)
+        assert tiling is not None
+        tile, axes = tiling
+        outputs = shaped.assignment(value).output_axes()
+        return outputs.index(axes[tile.lanes]) < outputs.index(axes[tile.rows])
+
+    as_tiled = is_turned(tiled)
+    if is_turned(value) == as_tiled:
+        return None
+    while is_turned(value) != as_tiled:
+        reads = shaped.assignment(value).reads
+        ends = ((read.value, tiles.ends[read.value]) for read in reads)
+        value = next(each for each, other in ends if other is not None and other[0] == tiled)
+    return value
 
 
 def _gives(

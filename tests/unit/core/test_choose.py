@@ -109,3 +109,20 @@ def test_sums_of_rows_across_a_copy_are_by_rows_of_no_block() -> None:
     both = x.min(axis=(0, 3))[None, :, None, :] + y
     expected = both + both.sum(axis=(2, 3), keepdims=True)
     np.testing.assert_allclose(i(text)(x, y), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_turned_beside_a_tile_is_stored_first() -> None:
+    """Functions in a tile would go element by element; a copy of more than caches hold is better made there."""
+    product = "ik*kj~ijk >> +ijk~ij"
+    for text, extents, kernels in (
+        (f"{product} >> ^ij~ji", (500, 20, 300), 2),
+        (f"{product} >> ij~ji", (500, 20, 300), 2),
+        (f"{product} >> ij~ji", (3000, 20, 3000), 1),
+        (f"{product} >> ^ij~ji", (3000, 20, 3000), 2),
+        (f"{product} >> ^ij~ij", (500, 20, 300), 1),
+        (f"{product} >> ^ij~ji >> ^ji~ij", (500, 20, 300), 1),
+    ):
+        rows, terms, columns = extents
+        graph = graph_of(text_component(text), "f")
+        shaped = infer(graph, shapes=[(rows, terms), (terms, columns)])
+        assert len(shaped_to_schedule(shaped, CPU).groups) == kernels, (text, extents)
