@@ -7,10 +7,12 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING
 
+from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.size_class import Extents
@@ -82,10 +84,33 @@ def analysed(
     if apart is None and whole:
         readers = inlining(shaped, stored | whole)  # what is stored is copied square by square
         tiles = _tiles(shaped, written, readers, accesses, rule, apart)
-    rows = short_rows(shaped, readers, accesses, tiles, extents, machine)
+    rows, saved = short_rows(shaped, readers, accesses, tiles, extents, machine)
+    if apart is None and any(tile is not None and tile.is_by_rows() for tile in tiles.tiles):
+        from ilang.core.schedule.choose.row_blocks import kept_rows
+
+        wide = kept_rows(shaped, readers, tiles)
+        if wide:  # lanes across all rows may save more than their lines cost
+            other = inlining(shaped, stored | whole | wide)
+            all_tiles = _tiles(shaped, written, other, accesses, rule, apart)
+            all_rows, more = short_rows(shaped, other, accesses, all_tiles, extents, machine)
+            if saved + _cycles_of_storing(shaped, wide, extents, machine) < more:
+                readers, tiles, rows = other, all_tiles, all_rows
     return Analysis(
         shaped, written, provenance, machine, readers, accesses, tiles, extents, rows, apart, scans
     )
+
+
+def _cycles_of_storing(
+    shaped: Shaped, values: Collection[int], extents: Extents, machine: Machine
+) -> float:
+    """The cycles in which values are stored and loaded by two readers, and their lines come and go for that."""
+    core, cycles = machine.core, 0.0
+    for tensor in (shaped.tensors[value] for value in values):
+        size = BYTES[tensor.dtype] * prod(map(extents.usual, tensor.dims))
+        if core is not None:
+            each = core.stored + 2 / core.loads + 3 * core.cycles_of_line(size)
+            cycles += size / machine.vector_bytes() * each
+    return cycles
 
 
 def _tiles(

@@ -76,6 +76,16 @@ def by_rows(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> Tilings:
     return tilings
 
 
+def kept_rows(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
+    """The values of known extents of which blocks of rows are kept for several readers, and nothing is stored."""
+    return {
+        value
+        for value, reads in enumerate(inlining.all_reads)
+        if 1 < len(reads) and value not in inlining.kept and tilings.is_by_rows(value)
+        if all(shaped.sizes[size].fixed is not None for size in shaped.tensors[value].dims)
+    }
+
+
 def in_phases(apart: Apart, tilings: Tilings) -> Tilings:
     """The tilings with the contractions of every kernel that goes by blocks of rows in blocks of as many rows.
 

@@ -34,8 +34,9 @@ from ilang.core.schedule.fuse import mapping
 
 Link = tuple[int, int, dict[int, int]]
 """A value that may be staged, a reader, and the reader's axes of its own."""
-Group = tuple[Mapping[int, Across], int | None]
-"""The rows of values that are linked, and how many rows a block has where they go by blocks of them."""
+Group = tuple[Mapping[int, Across], int | None, Collection[int]]
+"""The rows of values that are linked, how many rows a block has where they go by blocks of them, and what tiles read.
+"""
 
 
 def short_rows(
@@ -45,8 +46,11 @@ def short_rows(
     tilings: Tilings,
     extents: Extents,
     machine: Machine,
-) -> tuple[Across | None, ...]:
-    """The rows that each value has in lanes: reductions of rows, and what may share a kernel with them, if it pays."""
+) -> tuple[tuple[Across | None, ...], float]:
+    """The rows that each value has in lanes: reductions of rows, and what may share a kernel with them, if it pays.
+
+    Then the cycles that these lanes save.
+    """
     rows_of: list[Across | None] = []
     lanes_of: list[Across | None] = []
     for value, node in enumerate(shaped.nodes):
@@ -57,13 +61,11 @@ def short_rows(
             rows = rows_of[-1] = _rows(node, accesses[value], order, extents, machine)
             lanes_of[-1] = rows if rows and rows.other in node.reduced_axes() else None
     if not any(lanes_of):
-        return tuple(lanes_of)
+        return tuple(lanes_of), 0.0
     links, tiled = [*_links(shaped, inlining)], _read_by_tiles(shaped, inlining, tilings)
     for value, reader, axes in reversed(links):
         rows, lanes = rows_of[value], lanes_of[reader]
-        if (
-            value in tiled
-        ):  # it is computed before the blocks of rows in which copies are transposed
+        if value in tiled:  # computed before the blocks of rows in which copies are transposed
             continue
         if rows is not None and lanes is not None and axes.get(rows.last) == lanes.last:
             lanes_of[value] = rows
@@ -77,11 +79,15 @@ def short_rows(
             rows = Across(-1, axis)
         if rows is not None and rows.last == axis and _is_free(node):
             lanes_of[reader] = rows
-    chosen = dict[int, Across]()
+    chosen, saved = dict[int, Across](), 0.0
     for each in _together(lanes_of, links):
         block = _block(shaped, tilings, each)
-        chosen |= BlocksOfRows(shaped, inlining, accesses, (each, block), extents, machine).chosen()
-    return tuple(map(chosen.get, range(len(rows_of))))
+        group = each, block, tiled if block is None else ()
+        blocks = BlocksOfRows(shaped, inlining, accesses, group, extents, machine)
+        rows_chosen, cycles = blocks.chosen()
+        chosen |= rows_chosen
+        saved += cycles
+    return tuple(map(chosen.get, range(len(rows_of)))), saved
 
 
 def _is_free(node: Assignment) -> bool:
@@ -148,7 +154,7 @@ class BlocksOfRows:
         assert machine.core is not None
         self.inlining, self.accesses = inlining, accesses
         self.extents, self.machine, self.core = extents, machine, machine.core
-        self.lanes_of, self.block = group
+        self.lanes_of, self.block, self.tiled = group
         self.nodes = {value: shaped.assignment(value) for value in self.lanes_of}
         nodes = self.nodes.items()
         scalars = [part for _, node in nodes for part in scalars_within(node.scalar)]
@@ -156,20 +162,24 @@ class BlocksOfRows:
         self.is_written = any(self.lanes_of[v].other in n.output_axes() for v, n in nodes)
         self.is_linked = 1 < sum(bool(node.reduced_axes()) for _, node in nodes)
 
-    def chosen(self) -> dict[int, Across]:
-        """The rows of the values, if lanes across them pay; what goes row by row does so at the end of each block."""
+    def chosen(self) -> tuple[dict[int, Across], float]:
+        """The rows of the values, if lanes across them pay, and what these save.
+
+        What goes row by row does so at the end of each block.
+        """
         ends = {value: self._end(value) for value in self.nodes if self._may_end(value)}
         across, by_row = self.nodes.keys() - set[int]().union(*ends.values()), dict[int, float]()
         for value, end in ends.items():
-            saved = self._saved_by_row(value)
-            if self.saved(across) + saved < self.saved(across | end):
+            by_itself = self._saved_by_row(value)
+            if self.saved(across) + by_itself < self.saved(across | end):
                 across |= end
             else:
-                by_row[value] = saved
-        if self.saved(across) + sum(by_row.values()) <= 0:
-            return {}
+                by_row[value] = by_itself
+        saved = self.saved(across) + sum(by_row.values())
+        if saved <= 0:
+            return {}, 0.0
         ending = {value: replace(self.lanes_of[value], by_row=True) for value in by_row}
-        return {value: self.lanes_of[value] for value in across} | ending
+        return {value: self.lanes_of[value] for value in across} | ending, saved
 
     def _may_end(self, value: int) -> bool:
         """Whether a value is stored along its rows, and reads of other values what its rows have reduced."""
@@ -206,8 +216,10 @@ class BlocksOfRows:
             elements = self._vectors(value) * self.machine.sum_lanes
             for read in node.reads:
                 axes = variables_of(read.index)
-                if read.value not in self.nodes and {lanes.last, lanes.other} <= axes:
+                is_inside = read.value in self.nodes
+                if {lanes.last, lanes.other} <= axes and (not is_inside or value in self.tiled):
                     moved[read.value, False] = elements
+                    moved |= {(read.value, True): elements} if is_inside else {}
             if lanes.other in node.output_axes() and value in self.inlining.kept:
                 moved[value, True] = elements
         transposed = sum(self.core.transposed * (1 + out) * n for (_, out), n in moved.items())
@@ -229,12 +241,16 @@ class BlocksOfRows:
     def _lengths(self, value: int) -> list[int]:
         return [self.extents.usual(size) for size in self.nodes[value].sizes]
 
-    def _vectors(self, value: int) -> int:
-        """The vectors across the rows of a value, of whole blocks."""
+    def _vectors(self, value: int) -> float:
+        """The vectors across the rows of a value, of whole blocks.
+
+        Compilers make none of fewer rows, two of which a core computes in the time of a vector.
+        """
         lengths, wide = self._lengths(value), self.machine.sum_lanes
         rows = lengths[self.lanes_of[value].last]
         at_once = self.block or rows
-        return prod(lengths) // rows * ceil(rows / at_once) * ceil(at_once / wide)
+        lanes = ceil(at_once / wide) if wide <= at_once else at_once / 2
+        return prod(lengths) // rows * ceil(rows / at_once) * lanes
 
     def _saved_by(self, value: int) -> float:
         """The cycles along the rows of a value, less those across them."""
@@ -251,7 +267,9 @@ class BlocksOfRows:
         order = loop_order(node, self.accesses[value], self.machine)
         priced = priced_loops(node, self.extents, order, reads, self.machine)
         along = priced[0][1].cycles() + count / wide * (time - 1)
-        if self.is_slow or (length <= wide if self.is_written else self.is_linked):
+        waits = node.acc != "+" or self.is_linked  # for a whole vector of lanes
+        is_short = length <= wide if waits else length < wide
+        if self.is_slow or (is_short if self.is_written else self.is_linked):
             part = min(length, wide) / wide
             along += count / length * wide.bit_length() * core.latency * part
         return along - across

@@ -31,7 +31,7 @@ def site_of(analysis: Analysis, known: ChosenNests, value: int, read: Read, nest
         return None, None  # which elements are read is known only when they are
     if isinstance(producer, Input | View):
         return packed_site(known.packed.get(value), read, nest), None
-    if analysis.inlining.sole[read.value] is None:
+    if analysis.inlining.sole[read.value] is None or _loses_lanes(analysis, value, read.value):
         return None, None
     pairs, tilings = mapping(producer, read), analysis.tilings
     if tilings.tiles[read.value] is not None or tilings.is_by_rows(read.value):
@@ -102,6 +102,12 @@ def shared_loops(
     if producer.acc is None or last is None or order[-1] in reduced:
         return shared
     return shared - (last.part > 0 and order[-1] in back.get(last.axis, ()))
+
+
+def _loses_lanes(analysis: Analysis, reader: int, value: int) -> bool:
+    """Whether a value has lanes across rows, and would have other loops inside of a reader that has none."""
+    rows, is_inlined = analysis.row_lanes, analysis.inlining.inlined[value]
+    return rows[value] is not None and rows[reader] is None and not is_inlined
 
 
 def outside_rows(analysis: Analysis, reader: int, value: int, nest: Nest) -> int:

@@ -39,13 +39,22 @@ def test_attention_is_one_kernel_of_blocks_of_rows() -> None:
     assert all(outermost(text).startswith("i ") for text in chosen)
 
 
-@pytest.mark.parametrize("keys", [16, 32, 64])
+@pytest.mark.parametrize("keys", [48, 64, 100])
 def test_lanes_are_along_rows_of_which_a_block_has_few(keys: int) -> None:
     """A block has 6 rows, which would fill a third of a vector's lanes."""
     shapes = [(96, 8), (keys, 8), (keys, 8)]
     text = loops_text(lower(infer(graph_of(text_component(ATTENTION), "program"), shapes=shapes)))
     assert f"for j in 0..{keys} in 16 lanes" in text
     assert " = exp(" in text[text.index("in 16 lanes") :]
+
+
+@pytest.mark.parametrize("keys", [8, 12, 16, 20])
+def test_rows_of_few_keys_are_stored_for_lanes_across_all(keys: int) -> None:
+    """A block of 6 rows fills no vector across them, and few keys none along them."""
+    shapes = [(256, 32), (keys, 32), (keys, 32)]
+    program = lower(infer(graph_of(text_component(ATTENTION), "program"), shapes=shapes))
+    assert "for i1 in 0..64" in loops_text(program)
+    assert 1 < len(program.kernels)
 
 
 def test_what_runs_along_the_lanes_is_packed_before_the_rows() -> None:
