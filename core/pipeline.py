@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import Error, ScheduleError, ShapeError
 from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.record import replace
 from ilang.core.steps import (
     BUILD,
     CPU_PASSES,
@@ -304,7 +305,9 @@ def schedule(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
 def _schedule_of_written_axes(kept: Mapping[str, Any], machine: Machine) -> Scheduled:
     """The schedule of the program before its axes were collapsed; ``kept`` has the results of the steps by stage."""
     viewed, collapsed, scheduled = (kept[s.stage] for s in (VIEWS, COLLAPSED, SCHEDULE))
-    shown: Scheduled = scheduled if collapsed is viewed else _taken(SCHEDULE, viewed, machine)
+    is_copied = scheduled.shaped is not collapsed and not scheduled.is_apart
+    is_shown = collapsed is viewed and not is_copied
+    shown: Scheduled = scheduled if is_shown else _taken(AS_WRITTEN, viewed, machine)
     return shown
 
 
@@ -509,12 +512,14 @@ SCHEDULE = Step(
     "shaped",
     "core/ir/schedule.py",
     "loop order, tiles, fusion, staging and accumulators chosen",
-    lazy("schedule.shaped_to_schedule", "shaped_to_schedule"),
+    lazy("schedule.shaped_to_schedule", "priced_schedule"),
     check("schedule"),
     "schedule",
     lazy("explain.schedule", "scheduled_text"),
 )
 """The step that chooses, for a machine and for a size class."""
+AS_WRITTEN = replace(SCHEDULE, run=lazy("schedule.shaped_to_schedule", "shaped_to_schedule"))
+"""The same for a program whose values are computed as it says, each once."""
 
 _loops = lazy("passes.nest_to_kernel", "nest_to_kernel")
 _assignment_text = lazy("explain.assignments", "assignment_text")

@@ -33,7 +33,6 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     """
     if all(len(node.axes) < 2 for node in shaped.nodes if not isinstance(node, Input)):
         return shaped
-    from ilang.core.schedule.places import computed_again
     from ilang.core.transform.collapsed import collapsed_axes
     from ilang.core.transform.distributed import distributed_functions
     from ilang.core.transform.grouped_rows import grouped_rows
@@ -59,10 +58,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
             program = padded_windows(program, extents_of(program, small, machine), machine)
             program = summed_before(program, extents_of(program, small, machine))
         collapsed = collapsed_axes(program, extents_of(program, small, machine), machine)
-        if not is_tiled:
-            return collapsed
-        program = grouped_rows(collapsed, machine)
-        return computed_again(program, extents_of(program, small, machine), machine)
+        return grouped_rows(collapsed, machine) if is_tiled else collapsed
 
     bare = _unwritten(shaped)
     collapsed = changed(bare)

@@ -122,7 +122,8 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
 
 def compared_places(shaped: Shaped, machine: Machine) -> tuple[Priced, ...]:
     """The values that are computed once, or again for each reader, because that is cheaper."""
-    values = reversed(places(shaped, extents_of(shaped, (), machine), machine))
+    nests = shaped_to_schedule(shaped, machine).nests
+    values = reversed(places(shaped, extents_of(shaped, (), machine), machine, nests))
     return tuple(_priced_place(shaped, place) for place in values)
 
 

@@ -23,9 +23,8 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.ops import COSTS
-from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.choose.inlining import Inlining, inlining
-from ilang.core.schedule.fuse import Provenance, mapping
+from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.readers import compared, whole_values
 from ilang.core.transform.again import copied
 
@@ -37,21 +36,28 @@ Parts = Mapping[str, float]
 """Cycles by what takes them."""
 
 
-def computed_again(shaped: Shaped, extents: Extents, machine: Machine) -> Shaped:
-    """The program in which values that are computed again are one for each reader; itself where there are none."""
-    chosen = [each for each in places(shaped, extents, machine) if each.is_again]
+def computed_again(
+    shaped: Shaped, extents: Extents, machine: Machine, nests: Sequence[Nest | None]
+) -> Shaped:
+    """The program in which values that are computed again are one for each reader; itself where there are none.
+
+    The ``nests`` are those of the program as it is.
+    """
+    chosen = [each for each in places(shaped, extents, machine, nests) if each.is_again]
     values = [(place.value, *place.inside) for place in chosen]
     return copied(shaped, values, MOST) if values else shaped
 
 
-def places(shaped: Shaped, extents: Extents, machine: Machine) -> list[PricedPlace]:
+def places(
+    shaped: Shaped, extents: Extents, machine: Machine, nests: Sequence[Nest | None]
+) -> list[PricedPlace]:
     """The places of the values that may be computed again, the last value first.
 
     There are none on a GPU, and none where no extent is known.
     """
     if machine.core is None or not any(size.fixed for size in shaped.sizes):
         return []
-    return _Search(shaped, extents, machine).run()
+    return _Search(shaped, extents, machine).run(nests)
 
 
 class _Search:
@@ -61,14 +67,11 @@ class _Search:
         self.shaped, self.extents, self.machine = shaped, extents, machine
         self.inside: dict[int, tuple[int, ...]] = {}
 
-    def run(self) -> list[PricedPlace]:
+    def run(self, nests: Sequence[Nest | None]) -> list[PricedPlace]:
         """All places."""
         values = [v for v, _ in reversed([*self.shaped.numbered()]) if self._is_candidate(v)]
         if not values:
             return []
-        written = (None,) * len(self.shaped.nodes)
-        provenance = Provenance(self.shaped)
-        nests = choose(self.shaped, written, provenance, self.extents, self.machine).nests
         priced = [PricedPlace(self, value, nests) for value in values]
         self._settle(priced, whole_values(self.shaped, nests))
         return priced

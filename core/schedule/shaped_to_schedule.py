@@ -29,6 +29,27 @@ from ilang.core.schedule.plans import Plans
 from ilang.core.schedule.symmetric import mirror
 from ilang.core.schedule.written import without_blocks, written_nest
 
+_Chosen = tuple[Shaped, Choice, bool]
+"""A program, what is chosen for it, and whether it has matrices of each kernel's own that its text has not."""
+
+
+def priced_schedule(
+    shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()
+) -> Scheduled:
+    """The schedule of a program in which values are computed once, or again for each reader, by price (``places.py``).
+
+    Arguments and errors are those of ``shaped_to_schedule``, which takes the program as it is.
+    """
+    chosen = _chosen(shaped, machine, small)
+    _, choice, is_apart = chosen
+    if machine.core is not None and not is_apart:
+        from ilang.core.schedule.places import computed_again
+
+        extents = extents_of(shaped, small, machine)
+        program = computed_again(shaped, extents, machine, choice.nests)
+        chosen = chosen if program is shaped else _chosen(program, machine, small)
+    return _scheduled(chosen, machine)
+
 
 def shaped_to_schedule(
     shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()
@@ -44,6 +65,11 @@ def shaped_to_schedule(
         ScheduleError: E0320 to E0334.
         MeaningError: E0251.
     """
+    return _scheduled(_chosen(shaped, machine, small), machine)
+
+
+def _chosen(shaped: Shaped, machine: Machine, small: Collection[int]) -> _Chosen:
+    """The choice for a program whose written schedules are legal."""
     written = [
         written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
     ]
@@ -55,18 +81,22 @@ def shaped_to_schedule(
         check_nests(shaped, written)
         written = [nest if nest is None else without_blocks(nest) for nest in written]
     extents = extents_of(shaped, small, machine)
-    chosen, written_program = _apart(shaped, written, extents, machine), shaped
-    if chosen is None:
-        provenance = Provenance(shaped)
-        choice = choose(shaped, written, provenance, extents, machine)
-    else:
-        shaped, provenance, choice = chosen
+    apart = _apart(shaped, written, extents, machine)
+    if apart is not None:
+        return *apart, apart[0] is not shaped
+    choice = choose(shaped, written, Provenance(shaped), extents, machine)
+    return shaped, choice, False
+
+
+def _scheduled(chosen: _Chosen, machine: Machine) -> Scheduled:
+    """A program with what its loops rest on, in the nests that are chosen."""
+    shaped, choice, is_apart = chosen
     check_nests(shaped, choice.nests)
-    program = nested(shaped, choice.nests, provenance, machine)
+    program = nested(shaped, choice.nests, choice.kernels.provenance, machine)
     plans = Plans(program)
     roots = completed(choice.kernels, choice.placed, choice.nests, plans)
     groups = tuple(Group(each, _planned(program, plans, each)) for each in roots)
-    scheduled = replace(program, groups=groups, is_apart=shaped is not written_program)
+    scheduled = replace(program, groups=groups, is_apart=is_apart)
     check_storage(scheduled)
     if machine.device is not None:
         from ilang.core.schedule.check.device import check_device
@@ -96,7 +126,7 @@ def computes_again(shaped: Shaped, extents: Extents, machine: Machine) -> bool:
 
 def _apart(
     shaped: Shaped, written: Sequence[Nest | None], extents: Extents, machine: Machine
-) -> tuple[Shaped, Provenance, Choice] | None:
+) -> tuple[Shaped, Choice] | None:
     """The program with matrices of each kernel's own, and what is chosen for it; None where one would be stored.
 
     A program with a written schedule is computed as it stands; a schedule that is chosen can be written.
@@ -114,10 +144,8 @@ def _apart(
         roots = {root.value for group in choice.kernels.groups for root in group}
         if is_written and not _are_chosen(written, choice):
             continue
-        if not roots & apart.matrices and (
-            not is_as_it_is or _runs(choice, provenance, shaped, machine)
-        ):
-            return apart.shaped, provenance, choice
+        if not roots & apart.matrices and (not is_as_it_is or _runs(choice, shaped, machine)):
+            return apart.shaped, choice
     return None
 
 
@@ -128,11 +156,11 @@ def _are_chosen(written: Sequence[Nest | None], choice: Choice) -> bool:
     return all(nest is None or (other and is_chosen(nest, other)) for nest, other in pairs)
 
 
-def _runs(choice: Choice, provenance: Provenance, shaped: Shaped, machine: Machine) -> bool:
+def _runs(choice: Choice, shaped: Shaped, machine: Machine) -> bool:
     """Whether what is read while it is partial can be made right."""
     try:
         check_nests(shaped, choice.nests)
-        plans = Plans(nested(shaped, choice.nests, provenance, machine))
+        plans = Plans(nested(shaped, choice.nests, choice.kernels.provenance, machine))
         for group in choice.kernels.groups:
             for root in group:
                 plans.online(root.value)

@@ -13,6 +13,7 @@ from ilang import i
 from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.schedule import places
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -92,7 +93,8 @@ def test_programs_have_values_in_all_places() -> None:
     for seed in range(48):
         text, shapes = program(random.Random(seed))
         shaped = i(text).shaped(shapes)
-        found = places.places(shaped, extents_of(shaped, (), CPU), CPU)
+        nests = shaped_to_schedule(shaped).nests
+        found = places.places(shaped, extents_of(shaped, (), CPU), CPU, nests)
         chosen.update((place.kept, place.is_again) for place in found)
     assert {kept for kept, _ in chosen} == {"stored", "kept inside loops", "in registers"}
     assert {again for _, again in chosen} == {False, True}

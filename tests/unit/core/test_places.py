@@ -11,6 +11,7 @@ from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU, GPU
 from ilang.core.schedule.collapsing import shaped_to_collapsed
 from ilang.core.schedule.places import MOST, places
+from ilang.core.schedule.shaped_to_schedule import priced_schedule, shaped_to_schedule
 
 COLUMNS = """norm(x[n,c]) = {
   y = (nc-c~nc)(x, einx.mean("[n] c")(x))
@@ -26,8 +27,9 @@ FORCES = """forces(x[n,d], m[n]) = {
 
 def copies(program: Component, *shapes: tuple[int, ...]) -> list[str]:
     """The values that are computed again."""
-    text = pipeline.shaped_stage_text(program.shaped([*shapes]), "collapsed")
-    names = (line.split()[0] for line in text.splitlines() if line)
+    steps = pipeline.steps_below(program.shaped([*shapes]), CPU)
+    scheduled = next(value for step, value in steps if step.stage == "schedule")
+    names = (tensor.name for tensor in scheduled.shaped.tensors)
     return [name.partition("_again")[0] for name in names if "_again" in name]
 
 
@@ -61,7 +63,7 @@ def test_a_program_grows_by_so_many_times_at_most() -> None:
     text = "f(t0[i,j], v[j]) = {\n" + "\n".join(lines) + "\n  t12\n}"
     shaped = i(text).shaped([(300, 70), (70,)])
     few = sum(isinstance(node, Assignment) for node in shaped.nodes)
-    many = shaped_to_collapsed(shaped, CPU).nodes
+    many = priced_schedule(shaped_to_collapsed(shaped, CPU)).shaped.nodes
     assert sum(isinstance(node, Assignment) for node in many) <= MOST * few
 
 
@@ -91,5 +93,6 @@ def test_what_is_told_is_what_runs(text: str) -> None:
 
 def test_a_gpu_keeps_its_rules() -> None:
     shaped = i(COLUMNS).shaped([(1768, 19)])
-    assert places(shaped, extents_of(shaped, (), GPU), GPU) == []
-    assert len(places(shaped, extents_of(shaped, (), CPU), CPU)) == 1
+    for machine, count in ((GPU, 0), (CPU, 1)):
+        nests = shaped_to_schedule(shaped, machine).nests
+        assert len(places(shaped, extents_of(shaped, (), machine), machine, nests)) == count
