@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from ilang.core.dtype import FLOATS
+from ilang.core.dtype import FLOATS, INTEGERS
 from ilang.core.notation.guidance import POINTWISE, PROGRAMS, REDUCTIONS, TYPES
 from ilang.core.ops import OPS, PRIMITIVES, REDUCING
 from ilang.core.record import record
@@ -19,7 +19,9 @@ Shape = tuple[int, ...]
 
 LETTERS = "ijklmnop"
 """Axes of a suggestion: the ranks that it is made for."""
-SPREAD = ("softmax", "log_softmax", "sort", "argsort", "flip")
+BATCHES = "abcdefgh"
+"""Axes of batches of matrices."""
+SPREAD = ("softmax", "log_softmax", "sort", "argsort")
 """Operations of einx along one axis, by default the last one, which the result keeps."""
 PLACES = {"argmax": ">@", "argmin": "<@"}
 """Places of extremes along an axis, and their operators."""
@@ -38,8 +40,21 @@ KERNELS = {
     "floor_divide(x, 1) + where(gt(x - floor_divide(x, 1), 0.5), 1, 0))",
 }
 """Functions of each element that an elementwise kernel computes."""
-JOINED = {"concatenate": 0, "concat": 0, "cat": 0, "vstack": 0, "vcat": 0, "hstack": -1, "hcat": -1}
-"""Functions that put one array behind another, and the axis along which they do."""
+JOINED: dict[str, tuple[int | None, int]] = {
+    **dict.fromkeys(("concatenate", "concat", "cat", "vcat"), (None, 0)),
+    **dict.fromkeys(("vstack", "row_stack"), (0, 0)),
+    **dict.fromkeys(("column_stack", "hcat"), (1, 1)),
+    "hstack": (None, 1),
+}
+"""Functions that put arrays behind one another: the place of an axis that vectors get, and the axis along which."""
+JOINED_ALONG = ("concatenate", "concat", "cat", "stack")
+"""Functions that put arrays behind one another along an axis that is given."""
+CUMULATIVE = {"cumsum": "+", "cumprod": "*"}
+"""Cumulative reductions along one axis, or of all elements in order, and their operators."""
+FLIPPED = {"flipud": 0, "fliplr": 1, "reversed": 0}
+"""Functions that flip one axis, and that axis; ``flip`` flips all of them, where none is given."""
+CONDITIONS = {"+": "||", "*": "&&", "^": "^^", ">": "||", "<": "&&"}
+"""Operators between conditions, and reductions of them, which give conditions."""
 WRITTEN_OUT = ("outer", "trace", "diag", "diagonal", "bmm", "inner", "vdot", "tril", "triu")
 """Functions of whole arrays that the help of the language writes out for the same ranks."""
 UNARY = {
@@ -72,9 +87,11 @@ BINARY = {
 PRODUCTS = ("dot", "matmul")
 ALIASES = {
     "mul": "multiply", "div": "divide", "sub": "subtract", "pow": "power", "mm": "matmul", "sorted": "sort",
-    "reversed": "flip", "rint": "round", "permute_dims": "permute",
+    "rint": "round", "permute_dims": "permute",
 }  # fmt: skip
 """Functions by shorter names, or those of Python."""
+CONVERSIONS = {**TYPES, **{name: name for name in TYPES.values()}, "int": "i64"}
+"""Functions that convert to a type by its name; the integers of Python and NumPy have 64 bits."""
 SHOWN = (
     "print",
     "show",
@@ -157,7 +174,7 @@ def common_type(code: str, operands: Sequence[Array]) -> str:
         return ""
     if code == "E0601" and not kinds & {*FLOATS, "bool"}:
         return "i64"
-    return "f64" if "f64" in kinds else "f32"
+    return "f64" if kinds & {"f64", *INTEGERS} else "f32"
 
 
 def along(name: str, array: Array, axis: int | None) -> str:
@@ -222,13 +239,11 @@ SHAPED: dict[str, Callable[[Array, Sequence[int]], str]] = {
 
 
 def combined(name: str, operands: Sequence[Array], axis: int | None) -> str:
-    """A function of some arrays: one of each element, one that joins them, or one that the help writes out."""
+    """A function of some arrays: one of each element, or one that the help writes out."""
     if name in KERNELS:
         if len(operands) != KERNELS[name].partition("->")[0].count(",") + 1:
             raise NoSpellingError
         return f'elementwise("f: {KERNELS[name]}")'
-    if name in JOINED and len(operands) == 2:
-        return _joined(operands[0], operands[1], JOINED[name] if axis is None else axis)
     ranks = [len(each.shape) for each in operands]
     if len(operands) == 1 and name in POINTWISE:
         return POINTWISE[name].replace("P", axes_of(operands[0]))
@@ -237,16 +252,37 @@ def combined(name: str, operands: Sequence[Array], axis: int | None) -> str:
         at = None if axis is None else place_of(operands[0], axis)
         kept = "" if at is None else axes[:at] + axes[at + 1 :]
         return REDUCTIONS[name].replace("P", axes).replace("R", kept or ".")
-    if len(operands) == 1 and name in TYPES:
-        return TYPES[name]
+    if len(operands) == 1 and name in CONVERSIONS:
+        return CONVERSIONS[name]
     form = FORM.match(PROGRAMS[name]) if name in WRITTEN_OUT else None
     if form is None or [len(part) for part in form.groups() if part] != ranks:
         raise NoSpellingError
     return PROGRAMS[name]
 
 
-def _joined(one: Array, other: Array, axis: int) -> str:
-    """Two arrays, one behind the other along an axis."""
+def cumulative(name: str, array: Array, axis: int) -> str:
+    """The reductions of the elements up to each place along an axis."""
+    axes, extent = [*axes_of(array)], array.shape[axis]
+    out = "".join(axes)
+    axes[axis] = f"({axes[axis]}:{extent}+w:{extent}-{extent - 1})"
+    return f"{CUMULATIVE[name]}{''.join(axes)}~{out}"
+
+
+def flipped(array: Array, axes: Sequence[int]) -> str:
+    """The elements in reverse order along some axes."""
+    marked = " ".join(f"[{c}]" if n in axes else c for n, c in enumerate(axes_of(array)))
+    return f'einx.flip("{marked}")'
+
+
+def require_ranks(one: Array, other: Array) -> None:
+    """Refuse to join arrays of different ranks. Raises: MismatchError."""
+    if len(one.shape) != len(other.shape):
+        message = f"{one.named()} and {other.named()} have different numbers of axes"
+        raise MismatchError(message, "arrays that are joined have the same number of axes")
+
+
+def joined(one: Array, other: Array, axis: int) -> str:
+    """Two arrays of one rank, one behind the other along an axis."""
     at = place_of(one, axis)
     if one.shape[:at] + one.shape[at + 1 :] != other.shape[:at] + other.shape[at + 1 :]:
         message = (
@@ -260,9 +296,20 @@ def _joined(one: Array, other: Array, axis: int) -> str:
 
 
 def multiplied(one: Array, other: Array) -> str:
-    """The matrix product of two arrays that have one, as a program; of vectors, too."""
-    left, right = "i" * (len(one.shape) == 2), "j" * (len(other.shape) == 2)
-    return f"{left}k*k{right}~{left}{right}k >> +{left}{right}k~{left + right or '.'}"
+    """The matrix product of two arrays that have one, as a program: of vectors, and of each matrix of a batch, too.
+
+    Raises:
+        NoSpellingError: The axes of batches differ.
+    """
+    left, right = "i" * (len(one.shape) > 1), "j" * (len(other.shape) > 1)
+    batches = one.shape[:-2], other.shape[:-2]
+    if all(batches) and batches[0] != batches[1]:
+        raise NoSpellingError
+    first, second = (BATCHES[: len(each)] for each in batches)
+    out = f"{first or second}{left}{right}"
+    if len(BATCHES) < len(max(batches, key=len)):
+        raise NoSpellingError
+    return f"{first}{left}k*{second}k{right}~{out}k >> +{out}k~{out or '.'}"
 
 
 def aligned(sign: str, one: Array, other: Array) -> tuple[str, str, str]:
@@ -323,8 +370,18 @@ def without_product(one: Array, other: Array) -> MismatchError:
 
 KNOWN = frozenset[str]().union(
     *(UNARY, REDUCERS, BINARY, PRODUCTS, ALIASES, SHOWN, COUNTS, SPREAD, PLACES, ALONG, KERNELS),
-    *(JOINED, WRITTEN_OUT, SHAPED, POINTWISE, TYPES),
-    ("var", "std", "load", "sqrt", "transpose", "astype", "to", "type"),
+    *(
+        JOINED,
+        JOINED_ALONG,
+        CUMULATIVE,
+        FLIPPED,
+        WRITTEN_OUT,
+        SHAPED,
+        POINTWISE,
+        TYPES,
+        TYPES.values(),
+    ),
+    ("var", "std", "load", "sqrt", "transpose", "astype", "to", "type", "flip", "take"),
     ("rearrange", "repeat", "einsum"),
 )
 """The functions that have a meaning here."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import CommandError, Error
 from ilang.core.names import Names
@@ -20,6 +20,7 @@ from ilang.icli.staged import WHY, WRITTEN, ComponentAtShapes, ProgramAtShapes
 
 if TYPE_CHECKING:
     from ilang.core.explain.explanation import Explanation
+    from ilang.icli.programs import Subject
     from ilang.icli.session import ReplSession
 
 WHOLE = "/* `i build` and `i explain --emit c` write what is around: checks, the workspace, what this calls */"
@@ -165,8 +166,16 @@ def _named_program(session: ReplSession, text: str) -> ProgramAtShapes:
         page_at_hand(session, subject.graph)  # at the shapes of the arrays at hand where they fit
         assert session.last is not None
         return session.last
-    arrays = session.values(subject.graph.written_dtypes(), words)
+    arrays = _given(session, subject, words)
     return ComponentAtShapes(subject.graph, tuple(array.shape for array in arrays))
+
+
+def _given(session: ReplSession, subject: Subject, words: Sequence[str]) -> list[Any]:
+    """The arrays that a component is applied to. Raises: DataError E0701 (another number of them)."""
+    from ilang.codegen.call.arguments import check_shape_count
+
+    check_shape_count(subject.graph, len(words), "array")
+    return session.values(subject.graph.written_dtypes(), words)
 
 
 def _stage(stage: str) -> Callable[[ReplSession, str], Reply]:
@@ -239,7 +248,7 @@ def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Expla
     if subject is None or words is None:
         help_line = f":time {text or '+ij~i'} x"
         raise CommandError("E0819", ":time needs a program and its arrays", help=help_line)
-    arrays, component = session.values(subject.graph.written_dtypes(), words), subject.component()
+    arrays, component = _given(session, subject, words), subject.component()
     page = explain(subject.graph, tuple(array.shape for array in arrays))
     return lambda: component(*arrays, threads="auto"), page
 
@@ -253,12 +262,15 @@ def _tune(session: ReplSession, rest: str) -> Reply:
     from ilang.core.source import Source
     from ilang.icli.commands.tune import ScheduleSearch
 
-    alone = not rest or rest in session.calls.heads
-    subject, words = (None, None) if alone else read(session, rest)
+    name = rest.split("(", maxsplit=1)[0].split(" ", maxsplit=1)[0]
+    if name in session.calls.heads:
+        message = f"{name} is an op or a cd, and :tune is of components"
+        raise CommandError("E0819", message, help=f":time {name} x says how long it runs")
+    subject, words = read(session, rest) if rest else (None, None)
     if subject is None or words is None:
         help_line = f":tune {rest or '+ij~i'} x"
         raise CommandError("E0819", ":tune needs a component and its arrays", help=help_line)
-    arrays = session.values(subject.graph.written_dtypes(), words)
+    arrays = _given(session, subject, words)
     shapes = [array.shape for array in arrays]
     name = Names(session.texts).fresh("tuned")
     lines = (*session.texts.values(), f"{name} = {print_tree(subject.tree)}\n")

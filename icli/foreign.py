@@ -7,55 +7,41 @@ each names its result: ``(x + y) @ w`` is ``t1 = ij+ij~ij x y`` and ``t2 = ik*kj
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ilang.core.diagnostic import DataError, Error
+from ilang.core.diagnostic import Error
+from ilang.core.dtype import INTEGERS
 from ilang.core.record import record
+from ilang.icli.array_calls import ArrayCall
 from ilang.icli.array_functions import (
-    ALIASES,
-    ALONG,
-    BINARY,
-    COUNTS,
-    EXTREMES,
-    JOINED,
+    CONDITIONS,
     KERNELS,
     KNOWN,
-    PLACES,
-    PRODUCTS,
-    REDUCERS,
-    SHAPED,
-    SHOWN,
-    SPREAD,
-    UNARY,
     Array,
     MismatchError,
     NoSpellingError,
     Shape,
     aligned,
-    along,
     axes_of,
     combined,
     common_type,
     looked_up,
     multiplied,
     place_of,
-    places_of,
+    reshaped,
     without_product,
 )
-from ilang.icli.filled import MAKERS, filled_shape, is_filled
+from ilang.icli.filled import MAKERS
 from ilang.icli.python_nodes import (
     called,
     expression_of,
-    first_of,
     is_whole,
     number_text,
     places_listed,
-    range_taken,
+    sliced,
     value_names,
     whole_number,
-    whole_numbers,
 )
 from ilang.icli.respelling import as_python
 
@@ -74,7 +60,9 @@ CONSTANTS = {
     "NaN": "nan",
 }
 """Numbers of modules."""
-AXES = ("axis", "dim", "dims")
+LOOKED_UP = (ast.Name, ast.List, ast.Call, ast.Subscript, ast.BinOp)
+"""Parts of an expression that may be the places of elements that are looked up."""
+BITWISE = {"&&": "&", "||": "|"}
 
 
 class UnknownNameError(Exception):
@@ -131,14 +119,14 @@ def spelled(
         return None
     names = value_names(tree)
     is_known = names == [text] and (text in arrays or text not in CONSTANTS)
-    if is_known or isinstance(tree, ast.Constant | ast.List):
+    if is_known or isinstance(tree, ast.Constant | ast.List) or _is_listed(tree):
         return None
     if not isinstance(tree, ast.Call | ast.ListComp) and names and not {*arrays, "pi"} & set(names):
         return None  # letters of an index expression, more likely
     if isinstance(tree, ast.Tuple) and any(isinstance(each, ast.Call) for each in tree.elts):
         lines = ", then ".join(f"`{ast.unparse(each)}`" for each in tree.elts)
         raise MismatchError("a line computes one array", f"type them one by one: {lines}", "E0821")
-    reading = _NamedSteps(arrays, programs)
+    reading = NamedSteps(arrays, programs)
     try:
         last = reading.array(tree)
     except Error:
@@ -154,7 +142,7 @@ def spelled(
     return reading.steps
 
 
-class _NamedSteps:
+class NamedSteps:
     """The steps so far."""
 
     def __init__(self, arrays: Mapping[str, Array], programs: Programs) -> None:
@@ -170,12 +158,12 @@ class _NamedSteps:
                 return self.value(name)
             case ast.Constant(value=int() | float()):
                 return Array(number_text(node), ())
-            case ast.List():
-                return _literal(node)
+            case ast.List() | ast.Tuple():
+                return _literal(ast.List(node.elts))
             case ast.BinOp() | ast.Compare() | ast.BoolOp():
                 return self.binary(*_pair(node))
-            case ast.UnaryOp() if type(node.op) in SIGNS:
-                return self.unary(SIGNS[type(node.op)], self.array(node.operand))
+            case ast.UnaryOp():
+                return self.signed(node)
             case ast.Subscript():
                 return self.subscript(node)
             case ast.Attribute():
@@ -186,6 +174,20 @@ class _NamedSteps:
                 return self.for_each(elt, name, self.array(each))
             case _:
                 raise NoSpellingError
+
+    def signed(self, node: ast.UnaryOp) -> Array:
+        """An array with a sign before it, or a number below 0."""
+        match node:
+            case ast.UnaryOp(ast.USub(), ast.Constant(value=int() | float()) as number):
+                return Array(f"-{number_text(number)}", ())
+            case ast.UnaryOp(ast.UAdd(), operand):
+                return self.array(operand)
+            case _:
+                array = self.array(node.operand)
+        if isinstance(node.op, ast.Invert) and array.dtype != "bool":
+            message = f"`~` of {array.named()}, which is of {array.dtype}, would be one of bits"
+            raise MismatchError(message, f"`{array.text} == 0` is true where it is 0")
+        return self.unary(SIGNS[type(node.op)], array)
 
     def value(self, name: str) -> Array:
         """An array, or a number, by its name."""
@@ -275,6 +277,7 @@ class _NamedSteps:
     def binary(self, sign: str, left: ast.expr, right: ast.expr) -> Array:
         """An operator between two arrays, or an array and a number."""
         one, other = self.array(left), self.array(right)
+        sign = _sign_of_types(sign, one, other)
         if sign in KERNELS:
             return self.step(combined(sign, [one, other], None), one, other)
         if sign == "@":
@@ -300,38 +303,17 @@ class _NamedSteps:
         return self.step(f'einx.id("{new.replace("1", "")} -> {new}")', array)
 
     def unary(self, sign: str, array: Array) -> Array:
+        """A sign before each element of an array."""
         axes = axes_of(array)
         return self.step(f"{sign}{axes}~{axes}", array)
 
     def product(self, one: Array, other: Array) -> Array:
         """A matrix product, of vectors too."""
-        ranks = len(one.shape), len(other.shape)
-        if ranks not in ((1, 1), (1, 2), (2, 1), (2, 2)):
+        if not one.shape or not other.shape:
             raise NoSpellingError
-        if one.shape[-1] != other.shape[0]:
+        if one.shape[-1] != other.shape[-2:][0]:
             raise without_product(one, other)
         return self.step(multiplied(one, other), one, other)
-
-    def reduced(self, name: str, array: Array, along_axes: Sequence[int] | None) -> Array:
-        """All elements, or those along some axes, in one: their sum, their mean, how far they are apart."""
-        axes, rank = axes_of(array), len(array.shape)
-        dropped = places_of(array, along_axes)
-        if not dropped:
-            raise NoSpellingError
-        left = [n for n in range(rank) if n not in dropped]
-        kept = "".join(axes[n] for n in left) or "."
-        if name in ("var", "std"):
-            mean = self.reduced("mean", array, along_axes)
-            apart = self.step(f"{axes}-{kept}~{axes}", array, mean)
-            square = self.step(f"{axes}*{axes}~{axes}", apart, apart)
-            variance = self.reduced("mean", square, along_axes)
-            root = f"(I | 0.5) >> {kept}^.~{kept}"
-            return self.step(root, variance) if name == "std" else variance
-        program = f"{REDUCERS[name]}{axes}~{kept}"
-        if name == "mean":
-            count = math.prod(array.shape[n] for n in dropped)
-            program = f"({program} | {count}) >> {kept}/.~{kept}"
-        return self.step(program, array)
 
     def indexed(self, array: Array, index: ast.expr) -> Array:
         """Numbers and ranges in the place of axes: one expression for each."""
@@ -347,11 +329,11 @@ class _NamedSteps:
             result = self.indexed(array, ast.Tuple(kept)) if kept else array
             left = [part for part in parts if part in new or whole_number(part) is None]
             return self.widened(result, [n for n, part in enumerate(left) if part in new])
-        if isinstance(parts[-1], ast.Name | ast.List) and all(map(is_whole, parts[:-1])):
+        if isinstance(parts[-1], LOOKED_UP) and all(map(is_whole, parts[:-1])):
             chosen, last = parts[-1], place_of(array, len(parts) - 1)
             listed = isinstance(chosen, ast.List) and places_listed(chosen, array.shape[last])
             places = self.step("i64", listed) if listed else self.array(chosen)
-            return self.step(looked_up(array, places, last), places, array)
+            return self.taken(array, places, [last])
         if rank < len(parts):
             number = f"{rank} ax{'is' if rank == 1 else 'es'}"
             message = f"{array.named()} has {number}, and {len(parts)} indices are given"
@@ -364,13 +346,8 @@ class _NamedSteps:
             letters = axes_of(Array("", tuple(shape)))
             before, after = letters[:axis], letters[axis + 1 :]
             if isinstance(part, ast.Slice):
-                taken = range_taken(part, shape[axis])
-                step = abs(taken.step)
-                walked = f"{step}{letters[axis]}" if 1 < step else letters[axis]
-                sign = "-" if taken.step < 0 else "+"
-                start = f"{taken.start}{sign}" if taken.start or sign == "-" else ""
-                expressions.append(f"{before}({start}{walked}:{len(taken)}){after}~{letters}")
-                shape[axis] = len(taken)
+                walk, shape[axis] = sliced(part, letters[axis], shape[axis])
+                expressions.append(f"{before}({walk}){after}~{letters}")
                 axis += 1
                 continue
             at = whole_number(part)
@@ -384,6 +361,16 @@ class _NamedSteps:
         if not expressions:
             return array
         return self.step(" >> ".join(expressions), array)
+
+    def taken(self, array: Array, places: Array, axes: Sequence[int] | None) -> Array:
+        """The elements at places along an axis, by default of all elements in order."""
+        if places.dtype not in INTEGERS:
+            message = f"{places.named()} is of {places.dtype}, and indices are integers"
+            raise MismatchError(message, f"`i64({places.text})` is {places.text} as integers")
+        if not axes and len(array.shape) != 1:
+            array = self.step(reshaped(array, []), array)
+        axis = place_of(array, axes[0] if axes else 0)
+        return self.step(looked_up(array, places, axis), places, array)
 
     def at_hand(self, node: ast.Call) -> Array | None:
         """A call of a component or of a tensor function; None for another one."""
@@ -402,89 +389,26 @@ class _NamedSteps:
 
     def call(self, node: ast.Call) -> Array:
         """A function of NumPy, by its own name, as a method, or after a module."""
-        name, arguments = called(node, self.arrays)
-        name = ALIASES.get(name, name)
-        if name in EXTREMES and len(arguments) == 2 and isinstance(node.func, ast.Name):
-            return self.binary(EXTREMES[name], *arguments)
-        axes, keeps = _axes_named(name, node, arguments)
-        if name == "load":
-            return _file(node)
-        if name in MAKERS:
-            return _filled(MAKERS[name], arguments)
-        if name in BINARY and len(arguments) == 2:
-            return self.binary(BINARY[name], *arguments)
-        if name in PRODUCTS and len(arguments) == 2:
-            return self.product(*map(self.array, arguments))
-        if name in (*REDUCERS, "var", "std") and arguments:
-            whole = self.array(arguments[0])
-            result = self.reduced(name, whole, axes)
-            return self.widened(result, places_of(whole, axes)) if keeps else result
-        if keeps or len(axes or ()) > 1:
-            raise NoSpellingError
-        axis = axes[0] if axes else None
-        if name in SPREAD or name in PLACES:
-            whole = self.array(first_of(arguments))
-            return self.step(along(name, whole, axis), whole)
-        if name in COUNTS and len(arguments) == 1:
-            return Array(str(COUNTS[name](self.array(arguments[0]).shape)), ())
-        if name in SHAPED and (len(arguments) > 1 or name in ("flatten", "ravel", "transpose")):
-            whole = self.array(first_of(arguments))
-            return self.step(SHAPED[name](whole, whole_numbers(arguments[1:])), whole)
-        return self.of_elements(name, arguments, axis)
-
-    def of_elements(self, name: str, arguments: list[ast.expr], axis: int | None) -> Array:
-        """A function of each element, one that joins arrays, or one that the help writes out."""
-        first = arguments[0] if arguments else None
-        if name in ("astype", "to", "type") and len(arguments) == 2:
-            name, arguments = ast.unparse(arguments[1]).rpartition(".")[2].strip("'"), arguments[:1]
-        parts = arguments
-        if name in JOINED and isinstance(first, ast.List | ast.Tuple):
-            parts = first.elts
-        if len(parts) > 1 or name not in (*UNARY, *SHOWN, "sqrt"):
-            operands = [self.array(each) for each in parts]
-            return self.step(combined(name, operands, axis), *operands)
-        return self.applied(name, first_of(arguments))
-
-    def applied(self, name: str, argument: ast.expr) -> Array:
-        """A function of one array."""
-        if name in UNARY:
-            return self.unary(UNARY[name], self.array(argument))
-        if name == "sqrt":
-            return self.binary("^", argument, ast.Constant(0.5))
-        if name in SHOWN:
-            return self.array(argument)
-        raise NoSpellingError
+        return ArrayCall(self, node).array()
 
 
-def _axes_named(
-    name: str, node: ast.Call, arguments: list[ast.expr]
-) -> tuple[Sequence[int] | None, bool]:
-    """The axes that a call names, which leave its arguments, and whether it keeps them with size 1.
+def _sign_of_types(sign: str, one: Array, other: Array) -> str:
+    """The operator of a program that is an operator of NumPy between arrays of two types.
 
-    Julia counts ``dims`` from 1.
+    Raises:
+        MismatchError: NumPy has no such operator.
     """
-    named = {each.arg: each.value for each in node.keywords if each.arg != "dtype"}
-    keeps = [ast.unparse(named.pop(key)) for key in ("keepdims", "keepdim") if key in named]
-    if named.keys() - {*AXES}:
-        raise NoSpellingError
-    takes = (*REDUCERS, "var", "std", *SPREAD, *PLACES, *ALONG)
-    given = [*named.values()] or (arguments[1:2] if name in takes else [])
-    if not named and given:
-        del arguments[1:2]
-    first = int("dims" in named)
-    axes = [axis - first if axis > 0 else axis for axis in whole_numbers(given)]
-    return axes if given else None, keeps == ["True"]
-
-
-def _filled(name: str, arguments: Sequence[ast.expr]) -> Array:
-    """An array of numbers that follow from few, or of random ones."""
-    text = f"{name}({', '.join(ast.unparse(each) for each in arguments)})"
-    if not is_filled(text):
-        raise NoSpellingError
-    try:
-        return Array(text.replace(" ", ""), filled_shape(text))
-    except DataError:
-        raise NoSpellingError from None
+    kinds = {one.dtype, other.dtype}
+    if kinds == {"bool"} and sign == "-":
+        message = f"`-` between the conditions {one.named()} and {other.named()} has no meaning"
+        raise MismatchError(message, f"`{one.text} != {other.text}` is true where they differ")
+    if kinds <= {*INTEGERS} and sign in BITWISE:
+        message = f"`{BITWISE[sign]}` between the integers {one.named()} and {other.named()} would be one of their bits"
+        raise MismatchError(
+            message,
+            f"conditions are joined: `({one.text} != 0) {BITWISE[sign]} ({other.text} != 0)`",
+        )
+    return CONDITIONS.get(sign, sign) if kinds == {"bool"} else sign
 
 
 def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, ast.expr]:
@@ -492,6 +416,10 @@ def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, as
     match node:
         case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
             sign = OPERATORS.get(type(op))
+        case ast.Compare(ops=[_, _, *_]):
+            pairs = " & ".join(f"({each})" for each in _compared(node))
+            message = f"`{ast.unparse(node)}` compares twice"
+            raise MismatchError(message, f"compare each pair: `{pairs}`", "E0821")
         case ast.BoolOp(junction, [left, right]):
             sign = OPERATORS.get(type(junction))
         case _:
@@ -501,7 +429,22 @@ def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, as
     return sign, left, right
 
 
+def _is_listed(tree: ast.expr) -> bool:
+    """Whether a line is numbers in parentheses, which are no array alone."""
+    return isinstance(tree, ast.Tuple) and all(isinstance(each, ast.Constant) for each in tree.elts)
+
+
+def _compared(node: ast.Compare) -> list[str]:
+    """The comparisons of neighbors that a chain of comparisons is."""
+    operands = [node.left, *node.comparators]
+    pairs = zip(operands, node.ops, operands[1:], strict=False)
+    return [ast.unparse(ast.Compare(left, [op], [right])) for left, op, right in pairs]
+
+
 def _is_number(node: ast.expr) -> bool:
+    """Whether this is a number that is written out, with a sign or without."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
     return isinstance(node, ast.Constant)
 
 
@@ -522,12 +465,3 @@ def _literal(node: ast.List) -> Array:
         shape.append(lengths.pop())
         level = [item for part in level for item in part.elts]  # type: ignore[misc]
     return Array(ast.unparse(node), tuple(shape))
-
-
-def _file(node: ast.Call) -> Array:
-    """The array of a file that a call reads: a file stands where an array does."""
-    match node.args:
-        case [ast.Constant(value=str() as path)] if path.endswith(".npy") and " " not in path:
-            return Array(path, ())
-        case _:
-            raise NoSpellingError

@@ -5,23 +5,37 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Sequence
 
-from ilang.icli.array_functions import Array, NoSpellingError
+from ilang.icli.array_functions import Array, MismatchError, NoSpellingError
 
 MODULES = ("np", "numpy", "torch", "math", "jnp")
 """Names that are no arrays in an expression of Python."""
 
 
 def range_taken(part: ast.Slice, extent: int) -> range:
-    """The positions that a slice takes. Raises: NoSpellingError (there are none)."""
+    """The positions that a slice takes. Raises: NoSpellingError (its ends are no whole numbers)."""
     ends = [
         None if each is None else whole_number(each) for each in (part.lower, part.upper, part.step)
     ]
     if (part.lower, part.upper, part.step).count(None) != ends.count(None) or ends[2] == 0:
         raise NoSpellingError
-    places = range(*slice(*ends).indices(extent))
-    if not places:
-        raise NoSpellingError
-    return places
+    return range(*slice(*ends).indices(extent))
+
+
+def sliced(part: ast.Slice, letter: str, extent: int) -> tuple[str, int]:
+    """The index that walks what a slice takes of an axis, ``1+2j:3`` without parentheses, and how many these are.
+
+    Raises:
+        NoSpellingError: Its ends are no whole numbers.
+        MismatchError: It takes nothing.
+    """
+    taken = range_taken(part, extent)
+    if not taken:
+        message = f"`{ast.unparse(part)}` takes none of {extent} positions"
+        raise MismatchError(message, f"the first is 0, the last {extent - 1}")
+    step = abs(taken.step)
+    sign = "-" if taken.step < 0 else "+"
+    start = f"{taken.start}{sign}" if taken.start or sign == "-" else ""
+    return f"{start}{step if 1 < step else ''}{letter}:{len(taken)}", len(taken)
 
 
 def is_whole(part: ast.expr) -> bool:

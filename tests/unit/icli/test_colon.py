@@ -125,6 +125,14 @@ def test_a_matrix_is_drawn_as_a_heat_map(session: ReplSession) -> None:
             "a name alone shows what it is",
         ),
         (":tune", ":tune needs a component and its arrays", ":tune +ij~i x"),
+        (
+            ":explain matmul x",
+            "the program takes 2 arrays, and 1 array is given",
+            "its inputs are ",
+        ),
+        (":loops +ij~i x x", "the program takes 1 array, and 2 arrays are given", "its input"),
+        (":time +ij~i x x", "the program takes 1 array, and 2 arrays are given", "its input"),
+        (":tune +ij~i x x", "the program takes 1 array, and 2 arrays are given", "its input"),
         (":tune sums", ":tune needs a component and its arrays", ":tune sums x"),
     ],
 )
