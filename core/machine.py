@@ -173,19 +173,12 @@ class SumParts:
     """The terms that a part of a sum has on a GPU, where results alone would not fill it; one more kernel adds parts.
 
     Fields:
-        least: of a part of a tile: a result that is written and read again costs as much as some terms.
-        instead_of_smaller: the same where smaller tiles would fill the device without parts: they read their operands
-            more often.
-        unshared: the same where no tile shares operands.
-        copied: of a tile with a short side, copied at a time.
+        unshared: of a part of which a thread has an element: no tile shares operands.
         of_thread: parts of an element that one thread adds at most where a block could.
         full: blocks by which a multiprocessor has all threads that it holds.
     """
 
-    least: int
-    instead_of_smaller: int
     unshared: int
-    copied: int
     of_thread: int
     full: int
 
@@ -258,6 +251,7 @@ class DeviceLimits:
         least_warps: of a multiprocessor that keep its units busy: one for each of its schedulers.
         copied_instructions: of a thread for each element that it copies: a load, a store, indices, conditions.
         other_registers: of a thread beside its sums: operands, indices, elements on their way.
+        launched: cycles that one more kernel takes.
     """
 
     warp: int
@@ -288,6 +282,7 @@ class DeviceLimits:
     least_warps: int
     copied_instructions: int
     other_registers: int
+    launched: int
 
     def unit(self, rounding: str) -> MatrixUnit:
         """The unit that multiplies what a primitive rounds."""
@@ -528,9 +523,7 @@ GPU = Machine(
         most_statements=64,
         narrow_elements=1 << 29,
         local_bytes=1024,
-        parts=SumParts(
-            least=64, instead_of_smaller=512, unshared=32, copied=64, of_thread=64, full=8
-        ),
+        parts=SumParts(unshared=32, of_thread=64, full=8),
         most_products=3,
         units=(  # PTX ISA 9.0, mma.m16n8k8 with .tf32 and mma.m16n8k16 with .bf16: their fragments
             MatrixUnit("tf32", "f32", 16, 8, 8, across=4, packed=1, capability=80),
@@ -541,6 +534,7 @@ GPU = Machine(
         least_warps=4,
         copied_instructions=8,
         other_registers=80,
+        launched=4000,  # 2 µs: measured 0.5 in a graph, and 3.6 to 5.0 from the host
     ),
 )
 """Every GPU that CUDA 13 compiles for, from sm_75 on: a program is compiled for one of them, and right on each."""

@@ -19,12 +19,16 @@ from textwrap import wrap
 from ilang.core.explain.page import table
 from ilang.core.ir.schedule import Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import MULTIPROCESSORS
 from ilang.core.record import record
 from ilang.core.schedule.compared import Priced, PricedTile
 
 COLUMNS, FIRST, WIDTH = 80, 32, 12
 """Columns of the page, of the names of parts, and of a number of cycles."""
 UNIT = "Cycles are those of one core by a model of it: 3,000,000 take 1 ms at 3 GHz."
+UNIT_OF_GPU = (
+    f"Cycles are those of an {MULTIPROCESSORS[-1].name} by a model of it: 1,980,000 take 1 ms."
+)
 
 
 @record
@@ -32,13 +36,14 @@ class Why:
     """The reasons of the loops of a program: the reductions with prices, and a sentence on others, if there are any.
 
     ``collapsed`` are axes that run as one loop each and are several in the text, ``units`` axes over one element, which
-    have no loop.
+    have no loop. The ``unit`` says what cycles are.
     """
 
     priced: tuple[Priced, ...]
     others: str
     collapsed: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
+    unit: str = UNIT
 
     def __str__(self) -> str:
         """The page, at most 80 columns wide where schedules are short."""
@@ -47,7 +52,7 @@ class Why:
             pages += [f"Axes that run as one loop are one axis here: {', '.join(self.collapsed)}."]
         if pages and self.units:
             pages += [f"Axes over one element have no loop: {', '.join(self.units)}."]
-        pages += [UNIT] if pages else []
+        pages += [self.unit] if pages else []
         lines = (wrap(each, COLUMNS, break_on_hyphens=False) for each in self.others.splitlines())
         pages += ["\n".join(chain(*lines))] if self.others else []
         return "\n\n".join(pages) + "\n"
@@ -65,7 +70,9 @@ def why(shaped: Shaped, scheduled: Scheduled, priced: tuple[Priced, ...], is_all
     walked, written = _axes(scheduled.shaped), _axes(shaped)
     collapsed = tuple(sorted(walked.keys() - written.keys()))
     units = tuple(sorted(name for name in written.keys() - walked.keys() if written[name] == {1}))
-    return Why(priced, "" if is_all else _others(scheduled, bool(priced)), collapsed, units)
+    others = "" if is_all else _others(scheduled, bool(priced))
+    unit = UNIT if scheduled.machine.device is None else UNIT_OF_GPU
+    return Why(priced, others, collapsed, units, unit)
 
 
 def _axes(shaped: Shaped) -> dict[str, set[int | None]]:
@@ -86,7 +93,7 @@ def _others(scheduled: Scheduled, is_priced: bool) -> str:
         chose = "Rules, or what is written, say" if is_written else "Rules chose"
         return f"{chose} all other loops, not a price."
     if scheduled.machine.core is None:
-        reason = "prices are of processors, not of GPUs"
+        reason = "prices of GPUs are of contractions and convolutions"
     elif any(size.fixed is None for size in scheduled.shaped.sizes):
         reason = "extents are open; give them, as --shape 64x32"
     else:

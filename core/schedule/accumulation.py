@@ -39,11 +39,8 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.terms import MOST_TERMS, RUN, RUNS
+from ilang.core.schedule.choose.terms import MOST_TERMS, PART, RUN, RUNS
 from ilang.core.transform.scans import scan_of
-
-PART = 4 * RUN
-"""Terms of a part that has several iterations of a loop, at least: its results are written and read once more."""
 
 
 @record

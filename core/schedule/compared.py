@@ -18,12 +18,13 @@ from ilang.core.ir.size_class import SMALL, USUAL, Extents, extents_of
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.choice import analysed
-from ilang.core.schedule.choose.gpu import choose_for_gpu, other_block_tiles
+from ilang.core.schedule.choose.gpu import choose_for_gpu, tiles_by_price
+from ilang.core.schedule.choose.gpu_price import FULL
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.loops import Loops
 from ilang.core.schedule.choose.nests import choose_nests
 from ilang.core.schedule.choose.own_loops import loops_by_itself
-from ilang.core.schedule.choose.tile import Tiling
+from ilang.core.schedule.choose.tile import BlockTile, Tiling
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.places import PricedPlace, places
@@ -61,6 +62,17 @@ LOOPS: _Names = (
     ),
 )
 """The names of what takes the cycles of loops without a tile."""
+BLOCKS: _Names = (
+    ("multiply-adds", "reads of shared memory", "bytes from the cache of all"),
+    (
+        "results stored",
+        "waiting for copies",
+        "results of parts, added",
+        "kernels and blocks begun",
+        "copies, instructions",
+    ),
+)
+"""The names of what takes the cycles of a block's tile on a GPU."""
 
 
 @record
@@ -107,7 +119,11 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
     A reduction that runs otherwise because of a written schedule has that as the last candidate.
     """
     nodes = scheduled.shaped.nodes
-    if all(not isinstance(n, Assignment) or n.schedule is None for n in nodes):
+    is_free = all(not isinstance(n, Assignment) or n.schedule is None for n in nodes)
+    if scheduled.machine.device is not None:
+        pages, is_all = _pages_of_blocks(scheduled) if is_free else ({}, False)
+        return tuple(page for _, page in sorted(pages.items())), is_all
+    if is_free:
         pages, is_all = _pages(scheduled)
         return tuple(page for _, page in sorted(pages.items())), is_all
     free = shaped_to_schedule(without_schedules(scheduled.shaped), scheduled.machine)
@@ -168,6 +184,41 @@ def _pages(scheduled: Scheduled) -> tuple[dict[int, Priced], bool]:
     pages = {value: _priced(analysis, value, tile) for value, tile in tiled.items()}
     pages |= {value: _priced_loops(analysis, value, *each) for value, each in loops.items()}
     return pages, bool(pages) and is_all
+
+
+def _pages_of_blocks(scheduled: Scheduled) -> tuple[dict[int, Priced], bool]:
+    """The contractions of a program for a GPU that go by blocks of the least price, and whether they are all of it."""
+    shaped, machine, pages = scheduled.shaped, scheduled.machine, dict[int, Priced]()
+    if scheduled.is_apart:
+        return pages, False
+    extents = extents_of(shaped, (), machine)
+    for value, tiles in tiles_by_price(shaped, extents, machine):
+        node, nest = scheduled.assigned(value)
+        if not tiles or (nest.factors, nest.order) != (tiles[0][0].factors, tiles[0][0].order):
+            continue
+        best: dict[object, tuple[BlockTile, Price]] = {}
+        for tile, price in tiles:
+            sides = tuple(tile.factors[axis] for axis in node.output_axes())
+            best.setdefault(sides, (tile, price))
+        candidates = tuple(
+            _candidate(node, _nests_with_block(scheduled, value, tile)[value], price, BLOCKS)
+            for tile, price in [*best.values()][:MOST]
+        )
+        reason = _reason(candidates, instead="moves less")
+        if any(extents.fixed(size) is None for size in node.sizes):
+            reason += f" Of extents that are not known, {FULL:,} results have this price."
+        name = shaped.tensors[value].name
+        pages[value] = Priced(name, unscheduled(node), "tile", len(tiles), candidates, reason)
+    return pages, len(pages) == len(scheduled.whole())
+
+
+def _nests_with_block(scheduled: Scheduled, value: int, tile: BlockTile) -> tuple[Nest | None, ...]:
+    """The nests of a program for a GPU in which a contraction has another tile."""
+    shaped, machine = scheduled.shaped, scheduled.machine
+    written = [written_nest(n) if isinstance(n, Assignment) else None for n in shaped.nodes]
+    asked = [tile if n == value else nest for n, nest in enumerate(written)]
+    extents = extents_of(shaped, (), machine)
+    return choose_for_gpu(shaped, asked, Provenance(shaped), extents, machine).nests
 
 
 def _with_written(page: Priced, scheduled: Scheduled, value: int, extents: Extents) -> Priced:
@@ -237,16 +288,14 @@ def _words(scheduled: Scheduled, nests: Sequence[Nest | None]) -> Iterator[list[
 
 
 def _with_other_blocks(scheduled: Scheduled) -> Iterator[tuple[Nest | None, ...]]:
-    """The nests of a program for a GPU in which a contraction has other blocks."""
-    shaped, machine = scheduled.shaped, scheduled.machine
+    """The nests of a program for a GPU in which a contraction has other blocks, the cheapest first."""
     if scheduled.is_apart:
         return
-    written = [written_nest(n) if isinstance(n, Assignment) else None for n in shaped.nodes]
-    extents, provenance = extents_of(shaped, (), machine), Provenance(shaped)
-    for value, tile in other_block_tiles(shaped, extents, machine):
-        asked = [tile if n == value else nest for n, nest in enumerate(written)]
-        with suppress(ScheduleError):
-            yield choose_for_gpu(shaped, asked, provenance, extents, machine).nests
+    extents = extents_of(scheduled.shaped, (), scheduled.machine)
+    for value, tiles in tiles_by_price(scheduled.shaped, extents, scheduled.machine):
+        for tile, _ in tiles[1:]:
+            with suppress(ScheduleError):
+                yield _nests_with_block(scheduled, value, tile)
 
 
 def _reordered(scheduled: Scheduled, analysis: Analysis) -> Iterator[tuple[Nest | None, ...]]:
@@ -365,16 +414,18 @@ def _candidate(node: Assignment, nest: Nest | None, price: Price, parts: _Names)
     return replace(candidate, bound=max(counted, key=counted.__getitem__))
 
 
-def _reason(candidates: Sequence[PricedTile], kind: str = "Tile") -> str:
+def _reason(
+    candidates: Sequence[PricedTile], kind: str = "Tile", instead: str = "was tried first"
+) -> str:
     """The reason why the first of some candidates was chosen: it is the cheapest, or almost as cheap."""
     if len(candidates) < 2:
         return f"No other {kind.lower()} fits."
     winner, other = candidates[:2]
     share = f"{abs(other.cycles - winner.cycles) / max(other.cycles, 1):.1%}".replace("%", " %")
     if winner.cycles == other.cycles:
-        return f"{kind}s 1 and 2 have one price; 1 was tried first."
+        return f"{kind}s 1 and 2 have one price; 1 {instead}."
     if other.cycles < winner.cycles:
-        return f"{kind} 2 takes {share} less than {kind.lower()} 1, which was tried first: no reason to change."
+        return f"{kind} 2 takes {share} less than {kind.lower()} 1, which {instead}: no reason to change."
     most, cycles = _most_saved(winner, other)
     return f"{kind} 1 takes {share} less than {kind.lower()} 2: {cycles:,} cycles less for {most}."
 

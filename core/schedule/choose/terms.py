@@ -17,3 +17,5 @@ RUNS = 32
 
 Each term is then in 128 + 32 sums at most, each off by 2^-24: 0.96e-5 of the sum of sizes, less than 1e-5.
 """
+PART = 4 * RUN
+"""Terms of a part that has several iterations of a loop, at least: its results are written and read once more."""

@@ -48,8 +48,8 @@ def test_a_layer_is_computed_inside_of_its_blocks() -> None:
     product, total, biased, result = [nest for nest in chosen.nests if nest is not None]
     assert biased.staged(0) == 2  # inside of b and o
     assert total.factors[:2] == biased.factors == result.factors
-    assert product.factors == ((2, 16, 4), (8, 16), (16, 4))
-    assert [result.role(n) for n in range(len(result.order))] == [*"pputtuu"]
+    assert product.factors == ((2, 16, 4), (8, 16), (2, 16, 4))
+    assert [result.role(n) for n in range(len(result.order))] == [*"ppuuttuu"]
 
 
 @pytest.mark.parametrize(
