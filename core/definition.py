@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, TypeVar
 from ilang.core import pipeline
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
-from ilang.core.diagnostic import DataError, ElementTypeError, MeaningError, ShapeError
+from ilang.core.diagnostic import DataError, ElementTypeError, MeaningError
 from ilang.core.dtype import BYTES, INTEGERS
 from ilang.core.infer.dtypes import widened_types
 from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.operation import Noted, Operation
 from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
-from ilang.core.library.targets import advised
 from ilang.core.record import record, replace
 from ilang.core.suggestion import did_you_mean
 
@@ -66,10 +65,7 @@ class TypedDefinition:
         """
         self.name = name
         self.built = built
-        try:
-            self.inferred: Inferred = pipeline.infer_rows(built.graph)
-        except ShapeError as error:
-            raise advised(error, module) from None
+        self.inferred: Inferred = pipeline.infer_rows(built.graph)
         inputs = [cell for cell, _ in built.inputs if cell.kind == "input"]
         wide = any(cell.dtype == "f64" for cell in inputs)
         self.dtype = "f64" if wide else "f32"

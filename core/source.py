@@ -9,6 +9,9 @@ import re
 
 from ilang.core.record import once, record
 
+SHAPES = "<tensor>"
+"""The name of a text that has the shape of a leaf."""
+
 BRIEF = 60
 """The longest text of an expression in an explanation; longer ones are cut."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,10 @@ from ilang.codegen.session.solved import SolvedDefinition
 from ilang.codegen.system.concurrency import kept, lock_of_runs
 from ilang.core import pipeline
 from ilang.core.definition import LastingTensor
-from ilang.core.diagnostic import DataError, Error, ShapeError
+from ilang.core.diagnostic import DataError, Error
 from ilang.core.explain.expression import aligned
 from ilang.core.explain.open_rows import Kind, Lettered, SoFar, examples, so_far
 from ilang.core.infer.inferred import rows_so_far
-from ilang.core.library.targets import advised
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
 
@@ -225,8 +224,7 @@ class Function:
         """
         options = options_of(self.name, {}, config, {})
         built = self.model.built(options)
-        with self._advising():
-            rows = rows_so_far(built.graph)
+        rows = rows_so_far(built.graph)
         inputs = {cell.name: rows[n] for cell, n in built.inputs if cell.kind == "input"}
         ranks = [
             name for name, shape in inputs.items() if any(r.variable is not None for r in shape)
@@ -260,8 +258,7 @@ class Function:
         changed = {each.number for each in built.results if each.role in ("parameter", "state")}
         definitions = self.model.module.functions_and_routines()
         written = next(each for each in definitions if each.name == self.name)
-        with self._advising():
-            return so_far(built.graph, inputs, results, changed, written, shapes)
+        return so_far(built.graph, inputs, results, changed, written, shapes)
 
     def check_so_far(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> None:
         """Check the text and the shapes that are given as ``shape_so_far`` does, which lists every tensor too.
@@ -269,16 +266,7 @@ class Function:
         Raises:
             Error: what is wrong with the text, or does not agree.
         """
-        with self._advising():
-            rows_so_far(self.graph(shapes, config))
-
-    @contextmanager
-    def _advising(self) -> Iterator[None]:
-        """Errors of shapes of losses that are raised inside name the loss that was meant."""
-        try:
-            yield
-        except ShapeError as error:
-            raise advised(error, self.model.module) from None
+        rows_so_far(self.graph(shapes, config))
 
     def graph(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Graph:
         """The graph of a run, gradients still inputs that stand for them."""

@@ -219,8 +219,8 @@ def _named_axes(build: Functions, value: Tensor, scope: int) -> NamedAxes:
 
 def _axes_of(build: Functions) -> AxesOfHeads:
     """The axes that heads write so far."""
-    if build.axes is None or build.axes.count < len(build.notes):
-        build.axes = AxesOfHeads(build.notes)
+    if build.axes is None or build.axes.count < len(build.callers.notes):
+        build.axes = AxesOfHeads(build.callers.notes)
     return build.axes
 
 

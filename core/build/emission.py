@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar, assert_never
 
+from ilang.core.build.callers import Callers
 from ilang.core.build.settings import Einx
 from ilang.core.build.tensor import placed
 from ilang.core.build.values import (
@@ -38,14 +39,21 @@ Scoped = TypeVar("Scoped", g.Annotation, o.Sized)
 class Emission:
     """Nodes under construction; they have their final numbers when inputs have been moved to the front."""
 
-    def __init__(self, einx: Einx) -> None:
-        """No nodes yet; ``einx`` makes assignments of the operations in einx notation of a component."""
+    def __init__(self, einx: Einx, callers: Callers) -> None:
+        """No nodes yet.
+
+        Args:
+            einx: makes assignments of the operations in einx notation of a component.
+            callers: has the calls, and what their heads say of tensors.
+        """
         self._einx = einx
+        self._callers = callers
         self.nodes: list[g.Node] = []
         self.first: dict[Stored, int] = {}
         self.latest: dict[Tensor, int] = {}
         self.results: dict[ComponentCall, list[int]] = {}
-        self.calls: dict[ComponentCall, tuple[list[int], range]] = {}
+        self.calls: dict[ComponentCall, tuple[list[int], range, range]] = {}
+        """Of each component what it is given, its nodes, and the scopes of what it writes of them."""
         self.constraints: list[o.SizeConstraint] = []
         self.annotations: list[g.Annotation] = []
         self.custom: list[g.Custom] = []
@@ -162,9 +170,11 @@ class Emission:
         component = value.of
         numbers = self.results.get(component)
         if numbers is None:
-            given, first = [self.latest[each] for each in component.operands], len(self.nodes)
+            given = [self.latest[each] for each in component.operands]
+            first, scope = len(self.nodes), self.scopes
             numbers = self.results[component] = self._included(component.graph, given)
-            self.calls[component] = given, range(first, len(self.nodes))
+            nodes, scopes = range(first, len(self.nodes)), range(scope, self.scopes)
+            self.calls[component] = given, nodes, scopes
         return numbers[value.number]
 
     def _included(self, graph: g.Graph, given: Sequence[int]) -> list[int]:
@@ -226,7 +236,7 @@ class Emission:
             inputs=tuple(range(len(inputs))),
             outputs=tuple(number[each] for each in outputs),
             annotations=g.renumbered(self.annotations, number.__getitem__),
-            constraints=tuple(_moved(each, number) for each in self.constraints),
+            constraints=tuple(_moved(each, number) for each in (*self.constraints, *self._noted())),
             called=g.renumbered(called, number.__getitem__),
             backward=tuple(
                 g.Backprop(number[of], tuple((number[a], number[b]) for a, b in pairs), span)
@@ -242,7 +252,16 @@ class Emission:
                 for each in self.custom
             ),
             defined=g.renumbered(defined, number.__getitem__),
+            calls=self._callers.finished(self, number),
         ), number
+
+    def _noted(self) -> list[o.Noted]:
+        """The rows that heads write of the values that there are."""
+        return [
+            o.Noted(self.latest[value], name, note, scope, note.span)
+            for value, name, note, scope in self._callers.notes
+            if value in self.latest
+        ]
 
 
 def _word(name: str) -> str:

@@ -62,7 +62,6 @@ class Functions(Configuration):
         self.einx = around.einx
         self.shared: dict[str, tuple[values.Owner, dict[object, values.Owner]]] = {}
         self.constraints: list[values.Tensor] = []
-        self.notes: list[tuple[values.Tensor, str, ast.ShapeNote, int]] = []
         self.axes: AxesOfHeads | None = None
         self.written: dict[tuple[object, ...], int] = {}
         """The scope of what heads say of tensors."""
@@ -177,7 +176,7 @@ class Functions(Configuration):
         if name.name in self.components:
             graph = self.component(name)
             if not graph.inputs:
-                return _only(self._outputs(graph, [], name.span), name.span)
+                return _only(self._outputs(graph, [], name), name.span)
         raise AssertionError(name)
 
     def access(self, frame: Evaluation, term: ast.Access) -> values.Tensor:
@@ -196,7 +195,8 @@ class Functions(Configuration):
         """The result of an operation."""
         place = self.callers.placed(span)
         logic = self.callers.placed(logic)
-        return values.Computed(tuple(operands), scalar, acc, logic, span.brief(), schedule, place)
+        computed = (tuple(operands), scalar, acc, logic, span.brief(), schedule, place)
+        return self.callers.kept(values.Computed(*computed))
 
     def pointwise(
         self, scalar: Scalar, operands: Sequence[values.Tensor], span: Span
@@ -297,7 +297,7 @@ class Functions(Configuration):
         given = self.arguments(frame, term.arguments)
         names = graph.input_names()
         words = given_for(names, [each.span.text() for each in term.arguments])
-        return self._outputs(graph, given, term.span, words)
+        return self._outputs(graph, given, term, words)
 
     def arguments(self, frame: Evaluation, terms: Sequence[ast.Term]) -> list[values.Tensor]:
         """The tensors of arguments; a call stands for all of its outputs."""
@@ -310,10 +310,18 @@ class Functions(Configuration):
         return given
 
     def _outputs(
-        self, graph: Graph, given: Sequence[values.Tensor], span: Span, words: str = ""
+        self,
+        graph: Graph,
+        given: Sequence[values.Tensor],
+        term: ast.Called | ast.Reference,
+        words: str = "",
     ) -> list[values.Tensor]:
-        graph = self.callers.component(graph, span, words)
+        span = term.span
+        graph = self.callers.graph(graph, span, words)
         component = values.ComponentCall(graph, tuple(given), span)
+        if isinstance(term, ast.Called):
+            name = term.component.span.brief()
+            self.callers.component(component, name, [each.span for each in term.arguments])
         return [values.Output(component, number, span) for number in range(len(graph.outputs))]
 
     def bind(self, frame: Evaluation, name: str, term: ast.Term) -> None:
@@ -374,7 +382,7 @@ class Functions(Configuration):
             message = f"more than {ast.DEEPEST} tensor functions each call the next"
             raise MeaningError("E0114", message, span, "write some of them as one")
         self.active[id(head)] = head
-        with self.callers.called(head, span, term.arguments):
+        with self.callers.called(head, span, term.arguments, given):
             names = self.noted(head.tensors, given)
             names.update(settings)
             if isinstance(function.body, ast.CustomOperation):
@@ -418,12 +426,12 @@ class Functions(Configuration):
         }
         key = (tuple([head.shape for head in heads]), *given)
         self.scope = self.written.setdefault(key, self.scopes)
+        self.callers.scope(self.scopes)
         if self.scope != self.scopes:
             return names
         for head, value in zip(heads, given, strict=True):
             if head.shape is not None:
-                note = replace(head.shape, span=self.callers.placed(head.shape.span))
-                self.notes.append((value, head.name, note, self.scopes))
+                self.callers.noted(value, head.name, head.shape, self.scopes)
         return names
 
     def body(self, frame: Evaluation, body: ast.Body) -> values.Tensor:

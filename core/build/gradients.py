@@ -137,7 +137,7 @@ class Gradients:
                 read = read_back(tensor.scalar, tensor.acc, tensor.operands, is_differentiable)
                 yield from ((each, self._operands(tensor)) for each in read)
             case Output():
-                given, added = self.emission.calls[tensor.of]
+                given, added, _ = self.emission.calls[tensor.of]
                 flows = [is_differentiable(each) for each in tensor.of.operands]
                 for n in read_back_by(self.emission.nodes, added, given, flows):
                     yield tensor.of.operands[n], given

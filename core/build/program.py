@@ -17,7 +17,6 @@ from ilang.core.build.tensor import SCALAR, Rows
 from ilang.core.build.values import Measured, NumberTensor, Stored, Tensor
 from ilang.core.diagnostic import DataError, Label, MeaningError, visible
 from ilang.core.ir import functions as ast
-from ilang.core.ir import operation as o
 from ilang.core.ir.graph import ValueName
 from ilang.core.ir.graph import operands as node_operands
 from ilang.core.limits import check_expressions
@@ -67,6 +66,7 @@ def built(
         )
         for each in head.tensors
     ]
+    run.callers.begin(head, head.span, [each.span for each in head.tensors], inputs)
     names = run.noted(head.tensors, inputs)
     settings = _settings(head, config)
     names.update(settings)
@@ -330,9 +330,8 @@ def _constrain(run: Routines) -> None:
     """Assert the conditions on sizes, of values that were computed."""
     for value in run.constraints:
         run.emission.read(value)
-    for value, name, note, scope in run.notes:
-        number = run.emission.read(value)
-        run.emission.constraints.append(o.Noted(number, name, note, scope, note.span))
+    for value, *_ in run.callers.notes:
+        run.emission.read(value)
 
 
 def _refuse_equal(paths: Mapping[Stored, str]) -> None:

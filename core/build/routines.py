@@ -80,7 +80,7 @@ class Routines(Functions):
     def begin(self, name: str, span: Span) -> None:
         """Nothing has run yet."""
         self.root = Owner(None, name, name, {}, [], span)
-        self.emission = Emission(self.einx)
+        self.emission = Emission(self.einx, self.callers)
         self.merges = Merges(self.emission, self.ranks, span)
         self.returned: list[int] | None = None
         self.assigned: dict[Stored, Span] = {}
@@ -209,7 +209,7 @@ class Routines(Functions):
         given = self.arguments(frame, each.arguments)
         settings, _ = self.settings(frame, routine.head, each.settings)
         owner = self.root.use(name, name, each.span)
-        with self.callers.called(routine.head, each.span, each.arguments):
+        with self.callers.called(routine.head, each.span, each.arguments, given):
             names = self.noted(routine.head.tensors, given)
             names.update(settings)
             self.routine(routine, owner, names, given[0] if given else None)

@@ -76,7 +76,9 @@ def _square(build: Functions, value: Tensor, span: Span) -> Tensor:
         raise MeaningError("E0450", message, span, help_line)
     batch, both = (ast.RowNote((), name, ()) for name in ("batch", "square"))
     build.scopes += 1
-    build.notes.append((value, "square", ast.ShapeNote((batch, both, both), span), build.scopes))
+    build.callers.notes.append(
+        (value, "square", ast.ShapeNote((batch, both, both), span), build.scopes)
+    )
     return value
 
 

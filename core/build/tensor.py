@@ -19,7 +19,7 @@ from ilang.core.ir.rows import KINDS, OPEN, Known, Origin
 from ilang.core.ir.scalar import Scalar
 from ilang.core.names import Names
 from ilang.core.record import record
-from ilang.core.source import Source, Span, whole
+from ilang.core.source import SHAPES, Source, Span, whole
 from ilang.core.walks import parts_first
 
 Axis = tuple[int | str, str | None]
@@ -108,7 +108,7 @@ def made_of(
     sign = INFIX.get(text)
     words = [_word(operand, sign is not None) for operand in operands]
     written = f"{words[0]} {sign} {words[1]}" if sign else f"{text}({', '.join(words)})"
-    return Made(*logic, written, whole(Source("<tensor>", written)))
+    return Made(*logic, written, whole(Source(SHAPES, written)))
 
 
 def _word(operand: TensorExpression, inside: bool) -> str:
@@ -160,7 +160,7 @@ def _node(
         operands = tuple(number[operand] for operand in e.operands)
         return Operation(operands, node.scalar, node.acc, node.logic, node.text, node.span)
     if node.kind == "number":
-        span = whole(Source("<tensor>", e.name))
+        span = whole(Source(SHAPES, e.name))
         return Terminal(e.name, "number", (None, None, None), None, node.values, span)
     name = names.fresh(e.name)
     span, (batch, inner, output) = placed(name, node.rows)
@@ -180,7 +180,7 @@ def placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]
             places.append((KINDS[kind], number, len(text), axis, kind))
             text += str(axis[0])
         text += after if axes is None or axes else ""
-    source = Source("<tensor>", text if text[-2:] != ": " else f"{text}()")
+    source = Source(SHAPES, text if text[-2:] != ": " else f"{text}()")
     known: list[list[Known]] = [[], [], []]
     for kind_name, number, start, (size, label), kind in places:
         place = Span(source, start, start + len(str(size)))

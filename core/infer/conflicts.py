@@ -15,6 +15,8 @@ def refusal(
 ) -> ShapeError:
     """An error that points at every place that has one in the text; the first is underlined."""
     labels = [Label(origin.span, text) for origin, text in places if origin.span is not None]
+    if labels and labels[0].span.text().startswith("square("):
+        help_line = "`square` says that both rows of a matrix are equal; a power is `x *. x`"
     return ShapeError(code, message, labels[0].span if labels else None, help_line, labels)
 
 

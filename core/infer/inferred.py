@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 
 from ilang.core.calculus.affine import variables_of
@@ -38,14 +39,15 @@ class Inferred:
         """
         self.graph = graph
         collected = GraphConstraints(graph, ranks)
-        self._solution = solve(
-            collected.dims,
-            collected.rows,
-            collected.constraints,
-            collected.names,
-            log,
-            collected.arrays.given,
-        )
+        with _blaming(graph):
+            self._solution = solve(
+                collected.dims,
+                collected.rows,
+                collected.constraints,
+                collected.names,
+                log,
+                collected.arrays.given,
+            )
         self.run_time = self._solution.run_time
         """The sizes that follow from run-time ones, and the conditions that these must satisfy."""
         self.steps = self._solution.steps
@@ -167,6 +169,17 @@ class Inferred:
         )
 
 
+@contextmanager
+def _blaming(graph: Graph) -> Iterator[None]:
+    """Tell an error of shapes at the call of a definition that is at fault."""
+    try:
+        yield
+    except ShapeError as error:
+        from ilang.core.infer.blame import blamed
+
+        raise blamed(graph, error) from None
+
+
 def rows_so_far(graph: Graph) -> list[Shape]:
     """The rows of every value before anything open is closed: what the operations alone say (stage 1 of the solver).
 
@@ -176,7 +189,8 @@ def rows_so_far(graph: Graph) -> list[Shape]:
     collected = GraphConstraints(graph)
     given = collected.arrays.given
     solver = Solver(collected.dims, collected.rows, collected.names, given)
-    solver.submit(collected.constraints)
+    with _blaming(graph):
+        solver.submit(collected.constraints)
     rows = solver.rows
     return [
         (resolved(rows, batch), resolved(rows, inner), resolved(rows, output))

@@ -165,15 +165,20 @@ class GraphConstraints:
         self.scopes = Scopes(self.fresh)
         self.notes = Notes(self.fresh, self.opened)
         self.used, self.bound = _uses(graph)
+        self.ends: list[int] = []
+        """The number of constraints so far after each node, each annotation and each constraint of the graph."""
         for value, node in enumerate(graph.nodes):
             self._node(value, node)
+            self.ends.append(len(self.constraints))
         for annotation in graph.annotations:
             self._annotate(annotation)
+            self.ends.append(len(self.constraints))
         if graph.constraints:
             from ilang.core.infer.size_constraints import add_size_constraint
 
             for constraint in graph.constraints:
                 add_size_constraint(self, constraint)
+                self.ends.append(len(self.constraints))
 
     def _node(self, value: int, node: Node) -> None:
         match node:

@@ -253,6 +253,28 @@ class ValueName:
 
 
 @record
+class DefinitionCall:
+    """A call that a program follows, or the run of its outermost definition, which is the first.
+
+    ``parameters`` are those of the head as it writes them, ``arguments`` the texts of what is ``given`` for them, by
+    value; ``nodes`` are the values computed in it, those of calls ``within`` it, by their numbers, aside. What heads
+    write of rows has a scope of ``scopes``. The last two places are that of the call and that of the head.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    arguments: tuple[str, ...]
+    given: tuple[int, ...]
+    nodes: tuple[int, ...]
+    within: int
+    scopes: range
+    is_component: bool
+    span: Span
+    argument_span: tuple[Span, ...]
+    head_span: Span
+
+
+@record
 class Backprop:
     """Gradients of the sum of all elements of value ``of``.
 
@@ -325,7 +347,8 @@ class Graph:
     """A component: its nodes, its inputs and outputs, and the name it is built under.
 
     ``called`` are values that names of a text are bound to, ``defined`` the results of definitions that it uses;
-    ``parts`` has the one of these that each value is computed in: none at all where it uses none.
+    ``parts`` has the one of these that each value is computed in: none at all where it uses none. ``calls`` are those
+    of tensor functions and routines, in the order in which they are followed.
     """
 
     name: str
@@ -339,6 +362,7 @@ class Graph:
     custom: tuple[Custom, ...] = ()
     defined: tuple[ValueName, ...] = ()
     parts: tuple[str, ...] = ()
+    calls: tuple[DefinitionCall, ...] = ()
 
     def value_names(self) -> dict[int, str]:
         """The names in the text of values that are no inputs, each by its first; two values may have one name."""

@@ -13,8 +13,8 @@ op mlp(x; hids, out) = linear(repeat(x; h in hids) { ?/linear(x; h) }; out)
 op convolve(x[b|h, w, i], k[u, v, i->o]) = x *+ "...|y=+u, x=+v, i; u, v, i -> o => ...|y, x, o" k
 
 # of odd size and stride 1, padded to keep rows and columns
-op conv3(x; out) = convolve(x, kernel3("k")) + "b" out
-op conv5(x; out) = convolve(x, kernel5("k")) + "b" out
+op conv3(x[b|h, w, i]; out) = convolve(x, kernel3("k")) + "b" out
+op conv5(x[b|h, w, i]; out) = convolve(x, kernel5("k")) + "b" out
 op kernel3(k[3, 3, i->o]) = k
 op kernel5(k[5, 5, i->o]) = k
 
@@ -25,7 +25,7 @@ op mean_pool(x[b|h, w, i]) = (x ++ "b|h, w, i => b|i") /. (dim(x, "h") *. dim(x,
 
 # -- normalisation --
 
-op softmax(x) {
+op softmax(x[...|c]) {
   e = exp(x - einmax("...|c => ...|0", x))
   e /. (e ++ "...|c => ...|0")
 }

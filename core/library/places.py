@@ -11,20 +11,21 @@ from typing import Any
 
 from ilang.core.diagnostic import shorten
 from ilang.core.ir.rows import Known
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 from ilang.core.source import Source, Span
 
 LONGEST_ARGUMENT = 40
 """Code points of an argument that an error shows."""
 
 
-@record
 class LibraryCall:
     """A call of a library by a file: its place, what it gives for the names of a head, the sources that know it."""
 
-    place: Span
-    given: str
-    sources: dict[str, Source]
+    def __init__(self, place: Span, given: str) -> None:
+        """No source knows it yet."""
+        self.place = place
+        self.given = given
+        self.sources: dict[str, Source] = {}
 
     def placed(self, value: Any) -> Any:
         """A span, a record or a tuple whose spans in other texts know the call; itself where none changes."""

@@ -188,9 +188,7 @@ class _GraphBuilder:
                 if self.library is None and definition.span.source.name != node.span.source.name:
                     from ilang.core.library.places import LibraryCall
 
-                    call = LibraryCall(
-                        node.span, "", {}
-                    )  # its parts will know where a file uses it
+                    call = LibraryCall(node.span, "")  # its parts will know where a file uses it
                     self.library = call, len(self.values), len(self.items), len(self.annotations)
                 todo.append((definition, False))
             elif isinstance(node, syntax.Value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ilang import Error, load
+from ilang.core.diagnostic import ShapeError
 from ilang.core.library import LIBRARIES, text_of
 from ilang.core.notation.files.layout import format_module
 from ilang.core.notation.files.libraries import text_of_kind
@@ -190,6 +191,42 @@ def test_targets_agree_on_a_layer(name: str, tmp_path: Path) -> None:
     s, reference = (session(tmp_path, text, shapes, target) for target in ("c", "numpy"))
     given = drawn_inputs(s)
     np.testing.assert_allclose(s(**given), reference(**given), rtol=1e-4, atol=1e-5)
+
+
+def misfits(shapes: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The shapes with an axis more or less in a row of one of them, or with an axis of another size."""
+    for name, shape in shapes.items():
+        batch, output = ([int(n) for n in row.split(",") if n] for row in shape.split("|"))
+        for rows in (
+            ([*batch, 2], output), (batch[1:], output), (batch, [2, *output]), (batch, output[1:]),
+            *(([*batch[:n], batch[n] + 2, *batch[n + 1 :]], output) for n in range(len(batch))),
+            *((batch, [*output[:n], output[n] + 2, *output[n + 1 :]]) for n in range(len(output))),
+        ):  # fmt: skip
+            yield {**shapes, name: "|".join(",".join(map(str, row)) for row in rows)}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_arguments_that_do_not_fit_a_layer_are_told_at_its_call(name: str, tmp_path: Path) -> None:
+    """They were told as the rows of an operation in the text of the library."""
+    text, shapes, _ = LAYERS[name]
+    text = re.sub(r": i64\[[^]]*\]", "", text)
+    (tmp_path / "m.i").write_text(f"use nn\n{text}\n")
+    layer: Any = load(tmp_path / "m.i")["f"]
+    refused: list[tuple[str, ShapeError]] = []
+    for other in misfits(shapes):
+        try:
+            layer.parameters(other)
+        except ShapeError as error:
+            refused.append((next(n for n in shapes if other[n] != shapes[n]), error))
+    at = text.index(f"{name}(")
+    for wrong, told in refused:
+        assert told.span is not None
+        assert told.span.line() == text
+        assert told.span.text() == text[at:]
+        assert "has 1 axis and" not in told.message
+        said = told.message + told.labels[0].text
+        assert f"`{name}` takes" in said or "called here: x is [" in said, said
+        assert re.search(rf"\b{wrong}\b", said), said
 
 
 @pytest.mark.parametrize("target", ["c", "numpy"])
