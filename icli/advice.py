@@ -42,7 +42,7 @@ STATEMENTS = {
     "from": "nothing is imported: `softmax` is there; `use nn` is for networks",
     "for while": "loops are written by indices: `+ij~i` sums over j for each i",
     "if elif else": 'elements are chosen by `elementwise("f: c, x, y -> where(c, x, y)")`',
-    "def return function": "a tensor function is `op f(x) = x + 1`, a component `f(x[m,n]) = +ij~i`",
+    "def return function lambda": "a tensor function is `op f(x) = x + 1`, a component `f(x[m,n]) = +ij~i`",
     "class with try assert": "`:help` lists what can be typed",
     "del": "`:drop x` forgets a name",
 }

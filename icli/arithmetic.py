@@ -34,6 +34,12 @@ OPERAND = re.compile(r"\s+(?:([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*|\d[\w.]*|(?=[(\[]
 """The beginning of an array or a number that stands behind a component."""
 PROGRAM = re.compile(r"(?:einsum|elementwise|einx\.\w+)\s*$")
 """The beginning of a program whose parentheses hold its quoted text."""
+FORM = re.compile(r"(?<![^\s(,])([^\s(),~\"'=]+~[a-z.]+)(?=\()")
+"""A form with its arrays behind it, in an expression: ``+ij~i(x) + 1``."""
+BEGIN = re.compile(r"(^|\()\s*([^\s(),=\"']*~[a-z.]+)(?=\s+[A-Za-z_(\[\d])")
+"""A form whose arrays stand behind it without parentheses: ``ij-i~ij x (sums x)``."""
+WHOLE = re.compile(r"(?:[a-z.]|\([^()~]*\)|[-+*/<>^$=!&|@](?! +[-+*/<>])| )*~[a-z.]+")
+"""One form, blanks in it."""
 
 
 def arithmetic(session: ReplSession, text: str) -> tuple[Subject, list[str]] | None:
@@ -86,12 +92,15 @@ class ProgramsAtHand:
             Error: E0505, E0821; those of its programs.
         """
         called = CALLED.fullmatch(text.strip())
-        named = self._with_names(f"({called[1]}){called[2]}" if called else text)
+        is_form = called is not None and WHOLE.fullmatch(called[1])
+        text = f"({called[1]}){called[2]}" if called and is_form else FORM.sub(r"(\1)", text)
+        named = self._with_names(BEGIN.sub(r"\1(\2)", text) if "(" in text else text)
         arrays = {name: _described(name, array) for name, array in self.session.arrays.items()}
         try:
             steps = spelled(with_calls(named, self._is_called), arrays, self)
         except MismatchError as mismatch:
-            raise ShapeError(mismatch.code, mismatch.message, help=mismatch.hint) from None
+            hint = re.sub(r"program_\d+", lambda name: self._text(name[0]), mismatch.hint)
+            raise ShapeError(mismatch.code, mismatch.message, help=hint) from None
         return steps and [replace(each, program=self._text(each.program)) for each in steps]
 
     def _text(self, program: str) -> str:
@@ -110,7 +119,8 @@ class ProgramsAtHand:
             start = quoted.start() if quoted else at
             is_called = text[stop:].lstrip().startswith("(")
             is_program = is_called and (quoted or not re.search(r"[\w.\])]\s*$", text[:at]))
-            if not is_program and ("~" not in inner or '"' in inner):
+            is_outer = re.search(r"[\w.\])]$", text[:at]) or inner[1:].lstrip().startswith("(")
+            if not is_program and ("~" not in inner or '"' in inner or is_outer):
                 at += 1
                 continue
             name = f"program_{len(self.written)}"

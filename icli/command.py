@@ -255,6 +255,7 @@ class Command(click.Command):
         if ctx.args and not ctx.resilient_parsing:
             from ilang.icli.refusals import too_many_operands
 
+            self._check_values(ctx)
             most = sum(isinstance(each, CommandOperand) for each in self.params)
             raise too_many_operands(self.name or "", most, [*map(_unmarked, ctx.args)])
         return ctx.args
@@ -270,6 +271,21 @@ class Command(click.Command):
             elif value:
                 values[parameter.opts[-1]] = value if isinstance(value, tuple) else ("",)
         return self.run(Request(tuple(operands), values, ctx.meta[PLAIN]), ctx.obj)
+
+    def _check_values(self, ctx: click.Context) -> None:
+        """Refuse an option whose value is the next option, where that leaves an operand too many.
+
+        Raises: CommandError E0803.
+        """
+        known = self._known()
+        for option in {*known.values()}:
+            value = ctx.params.get(option.name or "")
+            for each in value if isinstance(value, tuple) and not option.count else ():
+                if each in known:
+                    name = option.opts[-1]
+                    message = f"{name} needs a value, and {each} follows it"
+                    written = f"{name} {option.metavar} {each} {_unmarked(ctx.args[0])}"
+                    raise CommandError("E0803", message, help=written)
 
     def _known(self) -> dict[str, Option]:
         """The options by each of their spellings."""

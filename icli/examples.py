@@ -4,11 +4,12 @@
     # out = [3, 7]
 
 Lines ``# in NAME = ARRAY`` give the inputs, by the names that the definition gives them; in order where it names none,
-and by lines ``# in = ARRAY``. Lines ``# out = ARRAY`` or ``# out N = ARRAY`` give the results in order. An ``# in``
-after an ``# out`` begins another example. Before an array in brackets, or a number that ends the line, ``=`` may be a
-colon or nothing; capitals and blanks before ``#`` make no difference.
-Arrays are written as on the command line. A result agrees where it differs by at most 1e-5 of the number written,
-and 1e-8; one without a written element type takes that of the result.
+and by lines ``# in = ARRAY``. One line may have several: ``# in a = [1, 2], b = 3``. Lines ``# out = ARRAY`` or
+``# out N = ARRAY`` give the results in order. An ``# in`` after an ``# out`` begins another example. Before an array in
+brackets, or a number that ends the line, ``=`` may be a colon or nothing; capitals and blanks before ``#`` make no
+difference. Arrays are written as on the command line. A result agrees where it differs by at most 1e-5 of the number
+written, and 1e-8, or, with ``within 0.001`` behind it, by at most that; one without a written element type takes that
+of the result.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ilang.core.record import record
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.arrays import array_of
-from ilang.icli.literal import split_dtype
+from ilang.icli.literal import number_of, split_dtype
 from ilang.icli.shapes import shape_text
 from ilang.icli.values import DTYPES
 
@@ -40,6 +41,10 @@ EMPTY = re.compile(
     r"^[ \t]*#+[ \t]*(?i:in|out)(?:[ \t]+\w+)?[ \t]*(?P<equals>=)[ \t]*$", re.MULTILINE
 )
 """A line of an example whose array is missing."""
+NEXT = re.compile(r",[ \t]*(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*")
+"""The name of the next input of a line, outside of brackets."""
+WITHIN = re.compile(r"[ \t]+within[ \t]+(?P<most>\S+)$")
+"""The difference that a result may have, behind it."""
 NAMED = re.compile(r"^#[ \t]*out[ \t]+[A-Za-z_]\w*[ \t]*=[ \t]*(?P<array>.*\S)", re.MULTILINE)
 """A line of a result under a name, which is no line of an example."""
 RELATIVE, ABSOLUTE = 1e-5, 1e-8
@@ -47,10 +52,11 @@ RELATIVE, ABSOLUTE = 1e-5, 1e-8
 
 @record
 class WrittenArray:
-    """An array of an example: the name of its input (empty for a result), and its text."""
+    """An array of an example: the name of its input (empty for a result), its text, and how far a result may differ."""
 
     name: str
     span: Span
+    within: float | None = None
 
     def array(self, dtype: str | None, number: int = 0) -> Array:
         """The array, of the type that is written, else of the one asked for.
@@ -113,12 +119,42 @@ def examples_of(source: Source) -> list[Example]:
         raise DataError("E0720", message, Span(source, *empty.span("equals")), help_line)
     groups: list[tuple[list[WrittenArray], list[WrittenArray]]] = []
     for line in LINE.finditer(source.text):
-        name = "" if line["out"] else line["name"] or "in"
-        written = WrittenArray(name, Span(source, *line.span("array")))
-        if not groups or (written.name and groups[-1][1]):
+        whole = Span(source, *line.span("array"))
+        written = [_result(whole)] if line["out"] else _inputs(line["name"] or "in", whole)
+        if not groups or (written[0].name and groups[-1][1]):
             groups.append(([], []))
-        groups[-1][0 if written.name else 1].append(written)
+        groups[-1][0 if written[0].name else 1].extend(written)
     return [Example(tuple(inputs), tuple(results)) for inputs, results in groups]
+
+
+def _inputs(name: str, whole: Span) -> list[WrittenArray]:
+    """The arrays of a line, the first of which has a name: ``[1, 2], b = 3``."""
+    text, start, inputs = whole.text(), 0, list[WrittenArray]()
+    for match in NEXT.finditer(text):
+        before = text[: match.start()]
+        if all(before.count(a) == before.count(b) for a, b in ("()", "[]")):
+            inputs.append(WrittenArray(name, _part(whole, start, match.start())))
+            name, start = match["name"], match.end()
+    return [*inputs, WrittenArray(name, _part(whole, start, len(text)))]
+
+
+def _part(whole: Span, start: int, end: int) -> Span:
+    return Span(whole.source, whole.start + start, whole.start + end)
+
+
+def _result(whole: Span) -> WrittenArray:
+    """A result, and the difference that it may have: ``[0.33, 0.67] within 0.01``. Raises: DataError E0720."""
+    text = whole.text()
+    match = WITHIN.search(text)
+    if match is None:
+        return WrittenArray("", whole)
+    number = number_of(match["most"])
+    most = -1.0 if number is None else float(number[0])
+    if not 0 <= most < float("inf"):
+        place = _part(whole, *match.span("most"))
+        message = f"`{match['most']}` is no difference, which is a number from 0 on"
+        raise DataError("E0720", message, place, "write one: `# out = 0.33 within 0.01`")
+    return WrittenArray("", _part(whole, 0, match.start()), most)
 
 
 def located(error: Error, example: Example) -> Error:
@@ -153,7 +189,10 @@ def check(example: Example, results: Sequence[tuple[str, Array]]) -> None:
         if wanted.shape != got.shape:
             message = f"{name} {_shaped(got)}, and the example writes what {_shaped(wanted)}"
             raise DataError("E0771", message, written.span, UPDATE_HELP)
-        agrees = np.isclose(got, wanted, RELATIVE, ABSOLUTE, equal_nan=True)
+        relative, absolute = RELATIVE, ABSOLUTE
+        if written.within is not None:
+            relative, absolute = 0.0, written.within
+        agrees = np.isclose(got, wanted, relative, absolute, equal_nan=True)
         if not agrees.all():
             at = tuple(int(n) for n in np.argwhere(~agrees)[0])
             place = f"{name}[{','.join(map(str, at))}]" if at else name
@@ -161,7 +200,8 @@ def check(example: Example, results: Sequence[tuple[str, Array]]) -> None:
             differing = int((~agrees).sum())
             if 1 < differing:
                 message += f"; {differing} of {agrees.size} elements differ"
-            raise DataError("E0771", message, written.span, UPDATE_HELP)
+            help_line = f"{UPDATE_HELP}; `within 0.01` behind it allows such a difference"
+            raise DataError("E0771", message, written.span, help_line)
 
 
 def _shaped(array: Array) -> str:

@@ -122,11 +122,12 @@ def unknown_definition(file_name: str, name: str, known: Sequence[str]) -> Comma
     """The error for a name that a module does not define."""
     from ilang.core.suggestion import did_you_mean
 
-    return CommandError(
-        "E0808",
-        f"{file_name} does not define {name or '(empty)'}",
-        help=did_you_mean(name, known, f"it defines {', '.join(known[:20])}"),
-    )
+    hint = did_you_mean(name, known, f"it defines {', '.join(known[:20])}")
+    parts = [part.strip() for part in name.split(",")]
+    if 1 < len(parts) and {*parts} <= {*known}:
+        several = " ".join(f"--def {part}" for part in parts)
+        hint = f"--def names one definition: --def {parts[0]}; i build takes several, {several}"
+    return CommandError("E0808", f"{file_name} does not define {name or '(empty)'}", help=hint)
 
 
 def subjects(program: Tree | Module, names: Sequence[str] = ()) -> list[Subject]:

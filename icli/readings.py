@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import DataError, Error, NotationError
+from ilang.core.diagnostic import DataError, Error
 from ilang.core.notation.reader import COMBINATORS
 from ilang.core.record import replace
 from ilang.core.source import Source
@@ -85,10 +85,10 @@ def _read(session: ReplSession, line: str) -> tuple[Subject, list[str] | None]:
         return application
     try:
         return session.program(line), None
-    except Error as first:
+    except Error:
         head, words = _split_arrays(line, session.is_array)
         if not words or not head or head.endswith(COMBINATORS):
-            raise _told_to_name(first, line, session.is_array) from None
+            raise
         return session.program(head), words
 
 
@@ -102,14 +102,3 @@ def _split_arrays(line: str, is_array: Callable[[str], bool]) -> tuple[str, list
     for word in reversed(words[len(words) - count :]):
         head = head[: head.rindex(word)].rstrip()
     return head, words[len(words) - count :]
-
-
-def _told_to_name(error: Error, line: str, is_array: Callable[[str], bool]) -> Error:
-    """The error of a line; where an application in parentheses is an argument, with that named first."""
-    words = split_words(line)
-    nested = next((word for word in words[1:] if word[0] == "(" and word[-1] == ")"), "()")[1:-1]
-    if error.code != "E0109" or not nested or not is_array(split_words(nested)[-1]):
-        return error
-    rest = " ".join("t1" if word == f"({nested})" else word for word in words)
-    help_line = f"name what is in parentheses: `t1 = {nested}`, then `{rest}`"
-    return NotationError("E0109", error.message, error.span, help_line)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ilang.core.diagnostic import DataError, DataTypeError, counted, shorten
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT
-from ilang.core.ir.graph import Graph
+from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
@@ -105,7 +105,8 @@ def are_given(count: int, noun: str = "array") -> str:
 
 def _wrong_count(graph: Graph, names: Sequence[str], given: int) -> DataError:
     wanted = len(names)
-    message = f"the program takes {counted(wanted, 'array')}, and {are_given(given)}"
+    name = "the program" if graph.name == UNNAMED else f"`{graph.name}`"
+    message = f"{name} takes {counted(wanted, 'array')}, and {are_given(given)}"
     if not wanted:
         return DataError("E0701", message, help="call it without arrays")
     read = [_read_as(graph, number) for number in range(min(wanted, MOST_LISTED))]

@@ -21,8 +21,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxy"
 
 @cache
 def piece(text: str) -> Component:
-    """The component of a name or of its text, along its own axes."""
-    return from_text(text)
+    """The component of a definition, along its own axes; messages call it as a call does: ``lib.matmul``."""
+    return from_text(text, f"lib.{text.partition('(')[0]}")
 
 
 @cache
@@ -55,7 +55,8 @@ def product(left: int, right: int) -> Component:
     batch = LETTERS.translate(dict.fromkeys(map(ord, "ijk")))[: max(left, right, 2) - 2]
     rows, columns = ("i" * (1 < left), "k" * (1 < right))
     first, second = (batch[len(batch) - max(rank - 2, 0) :] for rank in (left, right))
-    return from_text(f'einsum("{first}{rows}j,{second}j{columns}->{batch}{rows}{columns}")')
+    subscripts = f"{first}{rows}j,{second}j{columns}->{batch}{rows}{columns}"
+    return piece(f'matmul(x, y) = einsum("{subscripts}")')
 
 
 def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, Any]) -> Any:
@@ -91,9 +92,9 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
     numbers = {key: _number(name, key, rest.pop(key)) for key in known if key in rest}
     if "size" in numbers:  # windows lie side by side, where nothing else is said
         numbers.setdefault("stride", numbers["size"])
-    text = text_of(name, numbers) if numbers else name
+    text = text_of(name, numbers)
     if axis == PIECES[name] and not keeps:
-        return _plain(text, arrays)(*arrays, **rest)
+        return _plain(name, text, arrays)(*arrays, **rest)
     if name not in AXES or len(arrays) != 1:
         message = f"{name} goes along no axis of a call"
         raise DataError("E0777", message, help=f"leave the axis out: lib.{name}(x)")
@@ -116,13 +117,13 @@ def _number(name: str, key: str, value: Any) -> float:
     return number
 
 
-def _plain(name: str, arrays: tuple[Any, ...]) -> Component:
-    """The component of a name or a text along its own axes, for arrays of any ranks that it takes in NumPy."""
+def _plain(name: str, text: str, arrays: tuple[Any, ...]) -> Component:
+    """The component of a name and its text along its own axes, for arrays of any ranks that it takes in NumPy."""
     if name == "matmul" and len(arrays) == 2:
         left, right = (len(shape_of(each, array)) for each, array in zip("xy", arrays, strict=True))
         if left and right and (left != right or left == 1):
             return product(left, right)
-    return piece(name)
+    return piece(text)
 
 
 def _axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:

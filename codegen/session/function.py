@@ -51,6 +51,7 @@ GRADIENTS = (
 )
 LEADS: Mapping[str, str] = {
     **dict.fromkeys(("grad", "value_and_grad", "jvp", "backward"), GRADIENTS),
+    "shapes": ": `shape_by_example()` shows the shapes of its tensors",
     "dynamic": ": each call compiles for its shapes",
     "build": ": `i build FILE --def NAME` writes its project",
 }

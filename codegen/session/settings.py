@@ -10,6 +10,7 @@ import numpy as np
 from ilang.codegen.call.arguments import SUPPORTED, shown
 from ilang.core.build.program import Given, plain_number
 from ilang.core.build.routines import Built
+from ilang.core.build.settings import check_share
 from ilang.core.diagnostic import DataError
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ class Settings(MutableMapping[str, Given]):
         return self._values[name]
 
     def __setitem__(self, name: str, value: Given) -> None:
-        """Another value from the next run on. Raises DataError: E0750, E0755 (it is fixed)."""
+        """Another value from the next run on.
+
+        Raises: DataError E0750, E0755 (it is fixed), MeaningError E0272 (it is no share, and stands for one).
+        """
         if name not in self._values:
             listed = ", ".join(self._values) or "none"
             message = f"there is no configuration value {name}"
@@ -55,6 +59,9 @@ class Settings(MutableMapping[str, Given]):
         if number is None:
             message = f"the configuration value {name} is a number, not {shown(value)}"
             raise DataError("E0750", message, help="numbers are below 1.8e308")
+        if name in self._built.shares:
+            subject, takes_one = self._built.shares[name]
+            check_share(subject, number, takes_one, None)
         array = _setting(name, number, self._dtype)
         with self._lock:
             self.arrays[name][:] = array

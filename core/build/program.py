@@ -237,6 +237,7 @@ def _finished(
         forward=frozenset(number_of[number] for number in _forward(run)),
         merged={cell: whole for (_, whole), cell in merged.items()},
         integers=run.integers,
+        shares=dict(run.shares),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.build.values import Owner, Tensor
+from ilang.core.build.values import Owner, Stored, Tensor
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
@@ -132,6 +132,8 @@ class Configuration(ABC):
             if each.span.source is module.source or not hides(each.name, self.functions)
         }
         self.fixed: dict[str, Span] = {}
+        self.shares: dict[str, tuple[str, bool]] = {}
+        """The values of the definition that is run which are shares of a library: of what, and whether 1 is one."""
 
     @abstractmethod
     def tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
@@ -161,7 +163,10 @@ class Configuration(ABC):
         source = head.span.source
         shares = SHARES.get(source.name, {}) if source is not self.source else {}
         for name in filter(values.__contains__, shares):
-            _check_share(f"`{name}` of `{head.name}`", values[name], shares[name])
+            setting, subject = values[name], f"`{name}` of `{head.name}`"
+            check_share(subject, _figure(setting.value, setting.span), shares[name], setting.span)
+            if isinstance(setting.tensor, Stored) and setting.tensor.kind == "setting":
+                self.shares[setting.tensor.name] = subject, shares[name]
         return values, label
 
     def setting(self, frame: Evaluation, term: ast.Term) -> Setting:
@@ -275,15 +280,13 @@ def _figure(value: Value, span: Span) -> Figure:
     return value
 
 
-def _check_share(subject: str, setting: Setting, takes_one: bool) -> None:
-    value = _figure(setting.value, setting.span)
+def check_share(subject: str, value: Figure, takes_one: bool, span: Span | None) -> None:
+    """Refuse what is no share, a number from 0 to 1, or below 1. Raises: MeaningError E0272."""
     if 0 <= value < 1 or (takes_one and value == 1):
         return
     limits = "from 0 to 1" if takes_one else "from 0 to below 1"
     percent = f"{value:g} percent is {value / 100:g}" if 1 < value <= 100 else "for example 0.1"
-    raise MeaningError(
-        "E0272", f"{subject} is a number {limits}, not {value}", setting.span, percent
-    )
+    raise MeaningError("E0272", f"{subject} is a number {limits}, not {value}", span, percent)
 
 
 def _plain(number: float) -> Figure:

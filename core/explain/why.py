@@ -95,7 +95,7 @@ def _others(scheduled: Scheduled, is_priced: bool) -> str:
     if scheduled.machine.core is None:
         reason = "prices of GPUs are of contractions and convolutions"
     elif any(size.fixed is None for size in scheduled.shaped.sizes):
-        reason = "extents are open; give them, as --shape 64x32"
+        reason = f"extents are open; give them, as --shape {_example(scheduled.shaped)}"
     else:
         reason = "prices are of sums, maxima and the like that share no loop with others"
     if is_written:
@@ -104,6 +104,20 @@ def _others(scheduled: Scheduled, is_priced: bool) -> str:
             "`i diff PROGRAM --unscheduled` shows the one that would be chosen."
         )
     return f"Rules chose the loops, and no prices were compared: {reason}."
+
+
+def _example(shaped: Shaped) -> str:
+    """Shapes of the inputs: 64 for the first size that is open, then 32, and so on."""
+    extents: dict[int, int] = {}
+    for value in shaped.inputs:
+        for size in shaped.tensors[value].dims:
+            fixed = shaped.sizes[size].fixed
+            extents.setdefault(size, max(2, 64 >> len(extents)) if fixed is None else fixed)
+    shapes = [
+        "x".join(str(extents[size]) for size in shaped.tensors[value].dims) or "."
+        for value in shaped.inputs
+    ]
+    return ",".join(shapes)
 
 
 def _page(priced: Priced) -> Iterator[str]:

@@ -13,7 +13,16 @@ from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer import conflicts
 from ilang.core.infer.counting import Known, LengthEquations
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, OpenKernel, View
+from ilang.core.ir.graph import (
+    UNNAMED,
+    Assignment,
+    Einx,
+    Elementwise,
+    Graph,
+    Input,
+    OpenKernel,
+    View,
+)
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.spec import Spec
 from ilang.core.source import Span
@@ -60,9 +69,7 @@ def _grouped(graph: Graph, given: Sequence[int | None] | None) -> tuple[UnionFin
             continue
         group = groups.find(graph.inputs[number])
         if group in known and known[group][0] != offered:
-            rank, span, role = known[group]
-            labels = [Label(span, f"{role} rank {rank}")]
-            raise conflicts.wrong_rank(graph.input_name(number), offered, rank, span, labels)
+            raise _wrong_rank(graph, number, offered, known[group])
         known.setdefault(group, (offered, graph.nodes[graph.inputs[number]].span, "is"))
     return groups, known
 
@@ -128,6 +135,28 @@ def undetermined(program: Graph, number: int) -> ShapeError:
         span,
         f"give its shape (`--shape 2x3`), its dimensions in a definition ({name}[n,m]), or an expression that reads it",
     )
+
+
+def _wrong_rank(
+    graph: Graph, number: int, offered: int, known: tuple[int, Span, str]
+) -> ShapeError:
+    """An array of another rank than the outermost head that has it writes, or than is read."""
+    rank, span, role = known
+    given = graph.inputs[number]
+    heads = [a for a in graph.annotations if a.value == given and a.of not in ("", UNNAMED)]
+    if not heads or len(heads[-1].dims or ()) != rank:
+        labels = [Label(span, f"{role} rank {rank}")]
+        return conflicts.wrong_rank(graph.input_name(number), offered, rank, span, labels)
+    head = heads[-1]
+    source = graph.nodes[given]
+    name = source.name if isinstance(source, Input) and source.name else head.name
+    axes = ", ".join(map(str, head.dims or ()))
+    message = (
+        f"`{head.of}` takes {head.span.text()}, "
+        f"and {name} has {conflicts.axes(offered)} where it takes {rank}"
+    )
+    help_line = f"give {name} {conflicts.axes(rank)}{': ' * bool(rank)}{axes}"
+    return ShapeError("E0503", message, head.span, help_line)
 
 
 def _mismatch(

@@ -98,7 +98,7 @@ class Annotation:
     """The annotation of an input of a definition, here wired to ``value``: checked, and a source of names.
 
     ``dims`` holds a name or a number per dimension; equal names in one ``scope`` (one use of a definition) are one
-    extent.
+    extent. ``of`` is the definition.
     """
 
     value: int
@@ -107,6 +107,7 @@ class Annotation:
     dims: tuple[str | int, ...] | None
     scope: int
     span: Span
+    of: str = ""
 
 
 @record

@@ -14,28 +14,28 @@ TEXT = """\
 
 # -- elements --
 
-relu = elementwise("f: x -> max(x)")
-sigmoid = elementwise("f: x -> where(lt(x, 0), exp(x) / (1 + exp(x)), 1 / (1 + exp(0 - x)))")
-silu = (I & sigmoid) >> elementwise("f: x, y -> x * y")
-gelu = elementwise("f: x -> x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) / 2")
-tanh = elementwise("f: x -> tanh(x)")
-sqrt = elementwise("f: x -> sqrt(x)")
-erf = elementwise("f: x -> erf(x)")
-softplus = elementwise("f: x -> max(x) + log(1 + exp(0 - max(x, 0 - x)))")
+relu(x) = elementwise("f: x -> max(x)")
+sigmoid(x) = elementwise("f: x -> where(lt(x, 0), exp(x) / (1 + exp(x)), 1 / (1 + exp(0 - x)))")
+silu(x) = (I & sigmoid) >> elementwise("f: x, y -> x * y")
+gelu(x) = elementwise("f: x -> x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) / 2")
+tanh(x) = elementwise("f: x -> tanh(x)")
+sqrt(x) = elementwise("f: x -> sqrt(x)")
+erf(x) = elementwise("f: x -> erf(x)")
+softplus(x) = elementwise("f: x -> max(x) + log(1 + exp(0 - max(x, 0 - x)))")
 op softplus(x) = relu(x) + log(1 + exp(-(abs(x))))
 op silu(x) = x *. sigmoid(x)
 op gelu(x) = 0.5 *. x *. (1 + tanh(0.7978845608028654 *. (x + 0.044715 *. x *. x *. x)))
 
 # -- all elements --
 
-sum = einx.sum("[...]")
-prod = einx.prod("[...]")
-max = einx.max("[...]")
-min = einx.min("[...]")
-mean = einx.mean("[...]")
-var = einx.var("[...]", ddof=0)
-std = einx.std("[...]", ddof=0)
-logsumexp = einx.logsumexp("[...]")
+sum(x) = einx.sum("[...]")
+prod(x) = einx.prod("[...]")
+max(x) = einx.max("[...]")
+min(x) = einx.min("[...]")
+mean(x) = einx.mean("[...]")
+var(x) = einx.var("[...]", ddof=0)
+std(x) = einx.std("[...]", ddof=0)
+logsumexp(x) = einx.logsumexp("[...]")
 op mean(x; axes = "...") = sum(x; axes) /. elements(x; axes)
 op var(x; axes = "...") = mean(square_of(x - mean(x; axes)); axes)
 op square_of(x) = x *. x
@@ -46,11 +46,11 @@ op logsumexp(x; axes = "...") {
 
 # -- the last axis --
 
-argmax = einx.argmax("... [c] -> ...")
-argmin = einx.argmin("... [c] -> ...")
-softmax = einx.softmax("... [c]")
-log_softmax = einx.log_softmax("... [c]")
-layer_norm = centered_last >> (I & deviation_last) >> einx.divide("... c, ...")
+argmax(x) = einx.argmax("... [c] -> ...")
+argmin(x) = einx.argmin("... [c] -> ...")
+softmax(x) = einx.softmax("... [c]")
+log_softmax(x) = einx.log_softmax("... [c]")
+layer_norm(x) = centered_last >> (I & deviation_last) >> einx.divide("... c, ...")
 centered_last = (I & einx.mean("... [c]")) >> einx.subtract("... c, ...")
 deviation_last = elementwise("f: x -> x * x") >> einx.mean("... [c]") >> elementwise("f: x -> sqrt(x + 0.00001)")
 op softmax(x; axes = -1) {
@@ -68,12 +68,12 @@ op layer_norm(x; axes = -1, eps = 0.00001) {
 
 # -- two arrays --
 
-matmul = einsum("...ij,...jk->...ik")
+matmul(x, y) = einsum("...ij,...jk->...ik")
 
 # images n c h w, as many output channels as w has, weights o c u v inside the image
 conv2d(x[n,c,h,w], w[o,c,u,v]) = nc(y+u)(x+v)*ocuv~noyxcuv >> +noyxcuv~noyx
-max_pool2d = >nc(2y+u:2)(2x+v:2)~ncyx
-mean_pool2d = nc(2y+u:2)(2x+v:2)~ncyxuv >> einx.mean("n c y x [u v]")
+max_pool2d(x[n,c,h,w]) = >nc(2y+u:2)(2x+v:2)~ncyx
+mean_pool2d(x[n,c,h,w]) = nc(2y+u:2)(2x+v:2)~ncyxuv >> einx.mean("n c y x [u v]")
 """
 
 AXES = {
@@ -114,12 +114,18 @@ NUMBERS = {
 
 
 def text_of(name: str, numbers: Mapping[str, float]) -> str:
+    """The definition of a component, whose inputs have names, with other numbers."""
+    head = next(each for each in TEXT.splitlines() if each.startswith(f"{name}("))
+    return f"{head.partition(' = ')[0]} = {_program_of(name, numbers)}"
+
+
+def _program_of(name: str, numbers: Mapping[str, float]) -> str:
     """The program of a component with other numbers, and with the definitions that no one else has a use for."""
     line = next(each for each in TEXT.splitlines() if re.match(rf"{name}(\(.*\))? = ", each))
     program = line.partition(" = ")[2]
     for inner in INNER:
         if re.search(rf"\b{inner}\b", program):
-            program = re.sub(rf"\b{inner}\b", f"({text_of(inner, {})})", program)
+            program = re.sub(rf"\b{inner}\b", f"({_program_of(inner, {})})", program)
     for key, number in numbers.items():
         sign = "-" if key == "padding" else ""
         program = re.sub(NUMBERS[name][key], f"{sign}{number:.17g}", program)

@@ -435,7 +435,7 @@ class _GraphBuilder:
         self.scopes += 1
         for slot, p in zip(wires.inputs, parameters, strict=True):
             self.annotations.append(
-                graph.Annotation(slot, p.name, p.dtype, p.dims, self.scopes, p.span)
+                graph.Annotation(slot, p.name, p.dtype, p.dims, self.scopes, p.span, name)
             )
 
     def _resolve(self, value: int) -> int:

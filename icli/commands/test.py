@@ -179,5 +179,6 @@ COMMAND = Command(
     ),
     "An example is a line `# in x = [[1, 2], [3, 4]]` for each input, then a line `# out = [3, 7]` for each"
     " result. In a file of several definitions it stands above the one that it is of. Arrays are written as for"
-    " `i run`. Results may differ by 1e-5 of the written number.",
+    " `i run`. Results may differ by 1e-5 of the written number, or by what stands behind it: `# out = 0.33 within"
+    " 0.01`.",
 )

@@ -11,7 +11,7 @@ from functools import cache
 
 from ilang.core.diagnostic import Error
 from ilang.core.ir.graph import UNNAMED
-from ilang.core.ir.syntax import Definition, Module, Tree, names_in
+from ilang.core.ir.syntax import Definition, Module, Name, Tree, names_in
 from ilang.core.library import INNER, STD
 from ilang.core.notation.components.combinator import parse_program
 from ilang.core.notation.files.libraries import defined_in, text_of_kind, words_of
@@ -52,7 +52,8 @@ def with_pieces(text: str, name: str, error: Error) -> Module:
     if names_inputs(text):
         return _implied(source, error)
     tree, pieces = program_with_pieces(source, {}, error)
-    program = Definition(UNNAMED, None, tree, tree.span)
+    named = pieces[tree.name].parameters if isinstance(tree, Name) else None
+    program = Definition(UNNAMED, named, tree, tree.span)
     return Module(source, (program, *pieces.values()))
 
 

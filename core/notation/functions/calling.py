@@ -18,6 +18,9 @@ from ilang.core.record import replace
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
 
+EXAMPLES = {"lr": "0.01", "rate": "0.1", "most": "1", "hids": "[64]"}
+"""Values of configuration of the libraries, as help gives them."""
+
 
 def wires_called(component: Reference | Tree, file: File) -> Wires | None:
     """The wires of a component that is called; None where they cannot be told, or where it is none."""
@@ -108,7 +111,10 @@ def misgiven(
     verb = "is" if given == 1 else "are"
     message = f"{shown} takes {counted(takes, noun)}, and {given or 'none'} {verb} given"
     help_line = f"a call gives a tensor to every input, in order{listed}"
-    if takes < given and all(isinstance(each, Number) for each in arguments[takes:]):
+    if takes < given and noun != "tensor":
+        taken = ", ".join(each.span.text() for each in arguments[:takes])
+        help_line = f"{shown} has no configuration: write `{shown[1:-1]}({taken})`"
+    elif takes < given and all(isinstance(each, Number) for each in arguments[takes:]):
         help_line = _divided(arguments, takes)
     return [ModuleError("E0420", message, span, help_line)]
 
@@ -131,8 +137,10 @@ def misconfigured(
         name = setting.name
         if name is None and (n < len(given) or n >= len(order)):
             shown = setting.span.text()
-            message = f"`{head.name}` has {counted(len(order), 'configuration value')}"
-            message += f", and {shown} is one more"
+            message = (
+                f"`{head.name}` has {counted(len(order), 'configuration value')}, "
+                f"and {shown} is one too many"
+            )
             help_line = _listed(order)
             if n < len(order):
                 message = f"{shown} has no name, and stands after one that has"
@@ -158,7 +166,9 @@ def misconfigured(
         if each.default is None and name not in given and not refused:
             message = f"`{head.name}` needs the configuration value `{name}`"
             labels = (Label(span, "called here"), Label(each.span, "has no default"))
-            help_line = f"give it: `{head.name}(…; {name} = 2)`"
+            before = span.text().removesuffix(")").rstrip("; ")
+            sign = "," if settings else ";"
+            help_line = f"give it: `{before}{sign} {name} = {EXAMPLES.get(name, 2)})`"
             refused.append(ModuleError("E0444", message, span, help_line, labels))
     return refused
 

@@ -13,6 +13,7 @@ from ilang.core.diagnostic import Error, Label, ModuleError
 from ilang.core.ir.functions import Head
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.notation.components.arity import Wires
+from ilang.core.notation.functions.elsewhere import instead
 from ilang.core.notation.functions.tokens import NO_NAMES
 from ilang.core.notation.naming import bound_again, reserved, too_early, unread
 from ilang.core.source import Span
@@ -136,7 +137,7 @@ class DefinitionNames:
             return
         known = [*(each for each in PRIMITIVES if each != "square"), *self.file.names]
         unwritten = f"define it in a line of the file: `op {name}(x) = x + 1`; `i explain nn` lists what `use nn` has"
-        usual = _USUAL.get(name.lower()) or _in_library(name)
+        usual = instead(name) or _in_library(name)
         if usual is not None and usual.endswith(f"has `{name}`"):
             known = []  # a name of a library is no misspelled other one
         guess = self.file.guesses.did_you_mean(name, known, usual or unwritten)
@@ -149,15 +150,6 @@ class DefinitionNames:
             if not entry.used and entry.kind in ("input", "value", "instance"):
                 is_input = entry.kind == "input"
                 self.refused.append(unread(entry.name, entry.span, end, is_input, UNREAD_HELP))
-
-
-_USUAL = {
-    **dict.fromkeys(
-        ("mse", "mse_loss", "mean_squared_error"), "`use nn` has `squared_error(y, t)`"
-    ),
-    **dict.fromkeys(("squares", "sq"), "the square of each element is `x *. x`"),
-}
-"""Functions of other systems by their names there, each with the help that says what stands for it."""
 
 
 def _in_library(name: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.functions import DEEPEST, Number
+from ilang.core.notation.functions.elsewhere import instead
 from ilang.core.notation.reader import (
     BLANKS,
     LOOKALIKES,
@@ -78,7 +79,10 @@ INSTEAD = (
     ("=<", "`at most` is written `<=`"),
     ("//", "a quotient is `/.`"),
     (">>", "a call takes the result of another: `tanh(linear(x; 16))`"),
-    ("[", "a position of the first batch axis is `x @| 0`"),
+    ("[", 'a position of an axis is `x ++ "b|0 => b|"`, of the first batch axis `x @| 0`'),
+    (".*", "the pointwise product is `*.`: `x *. 2`"),
+    ("./", "the pointwise quotient is `/.`: `x /. 2`"),
+    (".^", "the pointwise power is `**.`: `x **. 2`"),
     ("^", "the pointwise power is `**.`: `x **. 2`"),
     ("%", "there is no remainder operator"),
     ("&", "`and` is written `&&`"),
@@ -105,18 +109,6 @@ WORDS_INSTEAD = {
     "lambda": "a tensor function is a definition: `op f(x) = ...`",
 }
 """The same for words."""
-UPDATED = "each parameter is updated by a call: `for p in params(loss) { sgd(p; lr) }`"
-PARTS_INSTEAD = {
-    "T": "`transpose(w)` exchanges input and output axes; `w * x` is `x @ w.T` in NumPy",
-    "backward": "`backprop(loss)` computes the gradients of a loss, in a routine",
-    "step": UPDATED,
-    "parameters": UPDATED,
-    "zero_grad": "`zero_grads(loss)` sets the gradients to 0",
-    "shape": '`dim(x, "n")` is the size of an axis that the head names: `op f(x[b|n]) = ...`',
-    "sum": '`x ++ "...|... => 0"` is the sum of all elements',
-    "mean": 'the mean of x[b|n] is `(x ++ "b|n => 0") /. (dim(x, "b") *. dim(x, "n"))`',
-}
-"""The same for what follows a point, ``x.sum()``."""
 ASSIGNED = {"+": "adds", "-": "subtracts", "*": "multiplies", "/": "divides"}
 """The words for assigning operators that others write the other way round, ``c += x``."""
 
@@ -232,7 +224,7 @@ def _meant(reader: Reader, token: Lexeme) -> str | None:
     text, at = reader.text, reader.pos
     if token.text in ASSIGNED and text.startswith("=", at + 1):
         return f"`c ={token.text} x` {ASSIGNED[token.text]}, in a routine"
-    if token.text == ".":
+    if token.text == "." and not text.startswith(("*", "/", "^"), at + 1):
         return part_instead(lexeme_at(reader, token.end).text)
     if text.startswith(("==", "//", ">>"), at - 1):
         at -= 1  # the first of them was read as an operator
@@ -245,9 +237,7 @@ def part_instead(name: str) -> str | None:
     from ilang.core.notation.files.libraries import defined_in
 
     known = name in PRIMITIVES or name in defined_in()
-    return PARTS_INSTEAD.get(
-        name, f"its tensor stands in parentheses: `{name}(x)`" if known else None
-    )
+    return instead(name) or (f"its tensor stands in parentheses: `{name}(x)`" if known else None)
 
 
 def finished(reader: Reader, code: str, help_line: str | None = None, usual: str = "") -> None:

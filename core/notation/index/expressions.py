@@ -42,6 +42,8 @@ if TYPE_CHECKING:  # few expressions have schedules
 RELATIONS: tuple[syntax.Relation, ...] = ("<=", ">=", "==", "<", ">")
 """Longest first."""
 NUMBER_LIMIT = 2**31
+SO_FAR = "+(i:5+j:5-4)~i"
+"""The cumulative sum of 5 elements."""
 PATTERN_HELP = "letters are the axes, one per dimension, and `.` is a scalar: `ij*j~ij`, `+i~.`"
 POSITION_HELP = "positions are like `ij*@j~ij`, `@(2i+j-1)` and `@(i:10)`"
 SIGNED_WORD = re.compile(r"([+-]?)\s*(\w+)")
@@ -290,6 +292,8 @@ def _read_indices(reader: Reader, wanted: str) -> syntax.Pattern:
             help_line = operator_help(alone)
         elif c == "(" and reader.text[:start].rstrip(BLANKS).endswith("~"):
             help_line = 'axes of a result are joined by einx: `einx.id("a b c d -> (a c) (b d)")`'
+        if reader.at("+") and reader.at("++", reader.pos - 1):
+            help_line = f"`+` reduces, and a cumulative sum along i is `{SO_FAR}` of 5 elements"
         raise reader.unexpected("E0103", wanted, reader.hint() or help_line)
     _refuse_tail(reader, start)
     return syntax.Pattern(tuple(indices), reader.span(start))

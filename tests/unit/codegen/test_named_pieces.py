@@ -473,3 +473,22 @@ def test_arguments_that_methods_have_not() -> None:
         i("+ij~i").explain(shape=[(2, 3)])  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="there are shapes, verbose, html"):
         i("+ij~i").explain(dtype="f64")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: lib.max_pool2d(X), "`max_pool2d` takes x[n,c,h,w], and x has 3 axes where"),
+        (lambda: lib.conv2d(X[None], X), "`conv2d` takes w[o,c,u,v], and w has 3 axes where"),
+        (lambda: lib.matmul(X[0], X[0, :2, :2]), "axis j is 5 in x (dimension 1) and 2 in y"),
+        (lambda: lib.matmul(X), "`matmul` takes 2 arrays, and 1 array is given"),  # type: ignore[call-overload]
+        (lambda: lib.softmax(2.0), "x has rank 0"),
+        (lambda: lib.layer_norm("X"), "x is of type str, not an array"),
+        (lambda: i("conv2d")(X, X), "`conv2d` takes x[n,c,h,w], and x has 3 axes where"),
+    ],
+)
+def test_messages_name_the_function_and_its_argument(call: Callable[[], Any], message: str) -> None:
+    """They spoke of a program and of in0."""
+    with pytest.raises(Error) as caught:
+        call()
+    assert message in caught.value.message

@@ -74,6 +74,8 @@ def test_folders_files_without_examples_and_broken_ones(tmp_path: Path) -> None:
         (SUMS.replace("[[1, 2], [3, 4]]", "[[1, 2], [3]]"), "m.i:1:21"),
         (SUMS.replace("[[1, 2], [3, 4]]", "[1, 2]"), "m.i:1:10"),
         (SUMS.replace("# out", "# out = [3, 7]\n# out"), "1 result"),
+        (SUMS.replace("7]", "7.5] within 0.01"), "out[1] is 7.0, and the example writes 7.5"),
+        (SUMS.replace("7]", "7] within much"), "`much` is no difference"),
         (SUMS.replace("# out", "# out out"), "a result has no name: `# out = [3, 7]`"),
     ],
 )
@@ -163,3 +165,18 @@ def test_inputs_of_an_example_are_those_that_the_definition_names(tmp_path: Path
     )
     assert "error[E0747]: the program has no input named z\n --> wrong.i:2:" in done.stderr
     assert "its inputs are x, y" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "# in x = [1, 2], y = [4, 5]\n# out = [0.25, 0.4]",
+        "# in x = [1, 2],y=f32:[4, 5]\n# out [0.3, 0.4] within 0.1",
+        "# in x: [1, 2]\n# in y: [4, 5]\n# out = [0.251, 0.399] within 1e-2",
+    ],
+)
+def test_lines_of_several_inputs_and_how_far_a_result_may_be(lines: str, tmp_path: Path) -> None:
+    write(tmp_path, "m.i", f"{lines}\nratio(x[n], y[n]) = i/i~i\n")
+    done = i("test", "m.i", "--target", "numpy", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "m.i ok: 1 example of ratio\n"

@@ -187,7 +187,7 @@ def test_what_stands_at_a_place(tmp_path: Path) -> None:
         assert "out[i,j] = Σ_k in0[i,j,k]" in await hover("+ijk~ij", 2)
         assert "op layer(x[b|n]; hid = 3, slope = 0.5)" in await hover("layer(x;", 1)
         assert "y: ...,?|...->...,3   value" in await hover("y *.")
-        assert "softmax = einx.softmax" in await hover("softmax >> size")
+        assert "softmax(x) = einx.softmax" in await hover("softmax >> size")
         assert "op squared_error(y[b|c], t[b|c])" in await hover("squared_error", 3)
         assert await hover("# π", 3) == ""
 

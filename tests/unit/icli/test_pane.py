@@ -93,7 +93,7 @@ def test_meanings(text: str, lines: list[str], session: ReplSession) -> None:
         ("f(y)", "expected `=` and a program"),
         ("sums(", "`sums` takes 1 input, and no values are given"),
         ("I", "nothing says what rank in0 has"),
-        ("sum", 'sum = einx.sum("[...]")   of `std`; apply it: `sum rand:2x3`'),
+        ("sum", 'sum(x) = einx.sum("[...]")   of `std`; apply it: `sum rand:2x3`'),
     ],
 )
 def test_what_is_typed_further_is_no_mistake(

@@ -401,12 +401,28 @@ def test_refusals(text: str, code: str, line: int, column: int) -> None:
         ("use nn\nop f(x) = gelu(x)", "`use std` has `gelu`"),
         ("def f(x):", "a tensor function is `op f(x) = x + 1`, a routine `cd step(x) { ... }`"),
         ("op f(x) = x >> tanh", "a call takes the result of another: `tanh(linear(x; 16))`"),
-        ("op f(x) = x[0]", "a position of the first batch axis is `x @| 0`"),
+        (
+            "op f(x) = x[0]",
+            'a position of an axis is `x ++ "b|0 => b|"`, of the first batch axis `x @| 0`',
+        ),
+        ("op f(x) = x .* 2", "the pointwise product is `*.`: `x *. 2`"),
+        (
+            "op f(x) = np.stack(x)",
+            '`einx.id("b n, b n -> b (1 + 1) n")(x, y)` puts x and y side by side',
+        ),
+        (
+            "op f(x) = x.reshape(2, 3)",
+            '`einx.id("b (h w) -> b h w", h=2)(x)` makes two axes of one',
+        ),
+        ("op f(x) = nn.Linear(3, 4)(x)", "`use nn` has `linear(x; 4)`, with 4 outputs"),
         ("op f(x) = 2x", "a product is written `2 *. x`"),
         ("op f(x) = -x * 2", "write `*.`: `-x *. 2`"),
         ("op f(x) = torch.relu(x)", "its tensor stands in parentheses: `relu(x)`"),
         ("op f(x) = nn.linear(x; 3)", "its tensor stands in parentheses: `linear(x)`"),
-        ("op f(x) = (x + 1).sum()", '`x ++ "...|... => 0"` is the sum of all elements'),
+        (
+            "op f(x) = (x + 1).sum()",
+            "`sum(x)` is the sum of all elements, `sum(x; -1)` that along the last axis",
+        ),
         (
             "cd f(x) { x.backward() }",
             "`backprop(loss)` computes the gradients of a loss, in a routine",
