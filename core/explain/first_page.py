@@ -126,13 +126,14 @@ def _formula_lines(formulas: Sequence[Formula], width: int, indent: int) -> list
 
 
 def _broken(line: str, width: int, margin: int) -> Iterator[str]:
-    """A line in pieces that fit, broken before operators; the further ones are indented."""
+    """A line in pieces that fit, broken before operators, else before factors; the further ones are indented."""
     while width < len(line):
         places = [m.start() for m in BREAKS.finditer(line) if margin + 8 < m.start() <= width]
-        if not places:
+        places = places or [line.rfind("·", margin + 8, width)]
+        if places[-1] < 0:
             break
         yield line[: places[-1]]
-        line = " " * (margin + 4) + line[places[-1] + 1 :]
+        line = " " * (margin + 4) + line[places[-1] :].removeprefix(" ")
     yield line
 
 

@@ -15,6 +15,7 @@ from itertools import starmap
 from typing import assert_never
 
 from ilang.core.calculus.affine import Affine, Within, at_least_0, left
+from ilang.core.explain import moves
 from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Outline, ThreadEstimate, Tile, Transpose
@@ -24,6 +25,8 @@ from ilang.core.ir.scalar import Apply, Load, Local, Position, Scalar, Select
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, Role
 from ilang.core.ops import PRIMITIVES
 
+WIDTH = 100
+"""Columns of the loops of a stage."""
 ONCE = ", rounded once"
 """Of a sum that takes a product."""
 
@@ -40,10 +43,27 @@ def kernels_text(program: ir.Program) -> str:
     return _called(
         program,
         lambda kernel: [
-            *_declarations(program, kernel),
-            *KernelLoops(program, kernel).lines(kernel.body, ""),
+            part
+            for line in (
+                *_declarations(program, kernel),
+                *KernelLoops(program, kernel).lines(kernel.body, ""),
+            )
+            for part in folded(line, WIDTH)
         ],
     )
+
+
+def folded(line: str, width: int) -> Iterator[str]:
+    """A line in pieces that fit, broken after semicolons, else at blanks; further pieces are indented by four more."""
+    margin = len(line) - len(line.lstrip()) + 4
+    while width < len(line):
+        places = (line.rfind(sign, margin + 1, width) + 1 for sign in (";", " "))
+        place = next(filter(None, places), 0)
+        if not place:
+            break
+        yield line[:place].rstrip()
+        line = " " * margin + line[place:].lstrip()
+    yield line
 
 
 def _called(program: ir.Program, lines: Callable[[ir.Kernel], list[str]]) -> str:
@@ -126,7 +146,7 @@ def _declarations(program: ir.Program, kernel: ir.Kernel) -> Iterator[str]:
     if words:
         yield f"memory {'; '.join(words)}"
     if kernel.constants:
-        yield f"constants {', '.join(map(_constant, kernel.constants))}"
+        yield f"constants {'; '.join(map(_constant, kernel.constants))}"
     if kernel.spans:
         products = ["·".join(_extent(program, size) for size in span) for span in kernel.spans]
         yield f"indices of 32 bits where {', '.join(products)} are small"
@@ -163,7 +183,10 @@ class KernelLoops:
     def __init__(self, program: ir.Program, kernel: ir.Kernel) -> None:
         self.program = program
         self.kernel = kernel
+        self.is_exact = True
+        """Whether conversions are shown."""
         self.array: Callable[[int], str] = lambda number: program.buffers[number].name
+        self.spelled: moves.Spelling = (self._affine, self._scalar, self.array)
         self.is_for_warps = any(
             isinstance(s, ThreadLoop) and s.over == "warps" for s in kernel.body
         )
@@ -172,6 +195,9 @@ class KernelLoops:
     def lines(self, body: Sequence[ir.Statement], indent: str) -> Iterator[str]:
         """The lines of statements."""
         for s in body:
+            if text := moved_text(self, s):
+                yield f"{indent}{text}{_movers(self, s)}"
+                continue
             match s:
                 case ir.For():
                     yield f"{indent}{self._head(s)}{self._manner(s)}"
@@ -179,12 +205,8 @@ class KernelLoops:
                     yield from self.lines(s.body, indent + "  ")
                 case ir.If():
                     yield from self._if(s, indent)
-                case ir.Define():
-                    variable = self.kernel.locals[s.variable]
-                    yield f"{indent}{_declared(variable, self._scalar(s.value))}"
-                case ir.HorizontalReduction():
-                    name = self.kernel.locals[s.variable].name
-                    yield f"{indent}{name} = reduce the {s.lanes} lanes of {name} with {s.primitive}"
+                case ir.Define() | ir.HorizontalReduction():
+                    yield indent + _variable_text(self, s)
                 case ir.Change():
                     text = self._update(self.kernel.locals[s.variable].name, s.value)
                     yield indent + text + ONCE * s.contracts
@@ -311,11 +333,7 @@ class KernelLoops:
         if s.vectors is not None:
             names = " ".join(self.array(number) for number in s.vectors.moved)
             manner = f", {s.vectors.count} of {names} together where rows are aligned"
-        from ilang.core.occupancy import iterations_of, loads_in_flight
-
-        each, together = iterations_of(self.program, s), loads_in_flight(self.program, s)
-        manner += "" if each is None else f", {each} each"
-        manner += "" if together is None else f", up to {together} at a time"
+        manner += _each(self.program, s)
         yield f"{indent}{line.replace('spread  ', 'spread nothing ')}{manner}"
         yield from self.lines(s.body, indent + "  ")
 
@@ -452,3 +470,37 @@ class KernelLoops:
 
     def _affine(self, index: Affine) -> str:
         return affine_text(index, self.kernel.names.__getitem__, self._end, self.array)
+
+
+def moved_text(loops: KernelLoops, s: ir.Statement) -> str | None:
+    """The statement on whole tiles that loops of a GPU are; None of any other."""
+    if loops.program.machine.device is None:
+        return None
+    return moves.text(loops.program, s, loops.spelled, loops.is_exact)
+
+
+def _variable_text(loops: KernelLoops, s: ir.Define | ir.HorizontalReduction) -> str:
+    """The line of a variable that gets its first value, or whose lanes are combined."""
+    variable = loops.kernel.locals[s.variable]
+    if isinstance(s, ir.Define):
+        return _declared(variable, loops.spelled[1](s.value))
+    return f"{variable.name} = reduce the {s.lanes} lanes of {variable.name} with {s.primitive}"
+
+
+def _movers(loops: KernelLoops, s: ir.Statement) -> str:
+    """The threads that move a tile, and the vectors in which they do."""
+    words = []
+    if isinstance(s, ThreadLoop):
+        words.append(f"{'lanes' if loops.is_for_warps else 'threads'}{_each(loops.program, s)}")
+    wide = dict.fromkeys(map(loops.array, moves.vectors_of(s)))
+    words += [f"vectors of {' '.join(wide)}"] if wide else []
+    return f"    {', '.join(words)}" if words else ""
+
+
+def _each(program: ir.Program, s: ThreadLoop) -> str:
+    """The iterations of a worker, and how many of them it begins before it ends the first."""
+    from ilang.core.occupancy import iterations_of, loads_in_flight
+
+    each, together = iterations_of(program, s), loads_in_flight(program, s)
+    words = "" if each is None else f", {each} each"
+    return words if together is None else f"{words}, up to {together} at a time"

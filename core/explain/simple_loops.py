@@ -23,9 +23,10 @@ from typing import Literal
 
 from ilang.core.calculus.affine import Affine, left, looking
 from ilang.core.dtype import FLOATS
+from ilang.core.explain import moves
 from ilang.core.explain.expression import affine_terms, affine_text, size_text
 from ilang.core.explain.formulas import DEEPEST, fresh_letter
-from ilang.core.explain.kernel import KernelLoops, called_again
+from ilang.core.explain.kernel import KernelLoops, called_again, moved_text
 from ilang.core.explain.marks import StatementMarks
 from ilang.core.explain.meaning import LoopLine
 from ilang.core.explain.piece import ATOM, Piece, position_piece, scalar_piece
@@ -108,6 +109,7 @@ class _Simple(KernelLoops):
         parts: Mapping[int, tuple[int, int]],
     ) -> None:
         super().__init__(program, kernel)
+        self.is_exact = False
         self.named = names
         self.parts = parts
         self.marks = StatementMarks(program, kernel)
@@ -245,7 +247,10 @@ class _Simple(KernelLoops):
     # -- loops -------------------------------------------------------------------------------------------------------
 
     def _loop(self, s: ir.For, depth: int, shared: bool, remark: str = "") -> Iterator[LoopLine]:
-        """A loop, with how it runs beside it."""
+        """A loop, with how it runs beside it; a whole tile that it moves is one line."""
+        if text := moved_text(self, s):
+            yield self._line(depth, text, moves.store_of(s))
+            return
         head = f"for {self._opened(s, s.body)}"
         packed = "" if self.packing else _packed(self.program, s)
         around, self.packing = self.packing, self.packing or bool(packed)
@@ -377,6 +382,9 @@ class _Simple(KernelLoops):
 
     def _shares(self, s: ThreadLoop, depth: int) -> Iterator[LoopLine]:
         """Iterations that blocks or threads of a GPU share."""
+        if text := moved_text(self, s):
+            yield self._line(depth, text, moves.store_of(s))
+            return
         if not s.loops:
             yield from self.shown(s.body, depth)
             return
@@ -466,8 +474,9 @@ def _loops_over_parts(kernel: ir.Kernel) -> set[str]:
         for each in index:
             parts: dict[str, list[str]] = {}
             for variable in each.variables():
-                if part := PART.fullmatch(kernel.names[variable]):
-                    parts.setdefault(part[1], []).append(part[0])
+                name, part = kernel.names[variable], kernel.parts[variable]
+                if part is not None and PART.fullmatch(name):
+                    parts.setdefault(part[0], []).append(name)
             names.update(name for alike in parts.values() if 1 < len(alike) for name in alike)
     return names
 

@@ -60,7 +60,7 @@ def _stored(program: ir.Program, body: ir.Block) -> ir.Block:
     stored: BufferId | None = None  # the tile before a statement that only copies it
     for s, after in zip_longest(body, body[1:]):
         if stored is not None:
-            out.append(ir.If((), (s,), stored=stored))
+            out.append(ir.If((), _at_edges(s), stored=stored))
             stored = None
         elif isinstance(s, Tile):
             target = None if after is None else _target(program, s, after)
@@ -71,6 +71,14 @@ def _stored(program: ir.Program, body: ir.Block) -> ir.Block:
         else:
             out.append(s)
     return rewriting.unless_same(body, out)
+
+
+def _at_edges(copy: ir.Statement) -> ir.Block:
+    """The statement that copies a tile, which is no full one: of two versions that for any extents."""
+    if isinstance(copy, ir.If) and copy.otherwise:
+        (_, full), (_, other) = rewriting.chain_of(copy.body), rewriting.chain_of(copy.otherwise)
+        return copy.otherwise if full == other else (copy,)
+    return (copy,)
 
 
 def _target(program: ir.Program, tile: Tile, after: ir.Statement) -> TileTarget | None:
