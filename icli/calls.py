@@ -2,7 +2,7 @@
 
     op net(x) = "w" * x + "b" 2        a definition, as in files; so is ``cd step(x, y) { ... }``, and ``use nn``
     net                                its rows, or with arrays of the names of its inputs everything
-    net x    step(x, y; lr = 0.1)      one run
+    net x    step(x, y; lr = 0.1)      one run; so is ``linear(x; 4)``, with what a library has that is used
     tanh(net(x)) + y                   an expression over calls: a tensor function of the arrays that it names
 
 Runs share parameters and state: what ``step`` has trained, ``net`` computes with. Other extents begin anew.
@@ -12,15 +12,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ilang.codegen.session.given_shapes import batch_remark, shape_of_extents
-from ilang.core.diagnostic import Error, Note, counted
+from ilang.codegen.session.given_shapes import batch_remark, miscounted, shape_of_extents
+from ilang.core.diagnostic import CommandError, DataError, Error, Note, counted
 from ilang.core.ir.syntax import Module
+from ilang.core.library import INNER, LIBRARIES, STD, text_of
 from ilang.core.record import record
 from ilang.core.source import Source
-from ilang.icli.configuration import configuration
-from ilang.icli.definitions import NOTHING_RETURNED, all_functions, head_of, heads_of
+from ilang.icli.configuration import configured
+from ilang.icli.definitions import (
+    NOTHING_RETURNED,
+    all_functions,
+    checked_line,
+    head_of,
+    heads_of,
+    signature,
+)
 from ilang.icli.lines import CALLS, split_words
 from ilang.icli.programs import named_results
 from ilang.icli.staged import DefinitionAtShapes
@@ -30,11 +40,16 @@ if TYPE_CHECKING:
     from ilang.codegen.session.session import Session
     from ilang.codegen.system.npy import Array
     from ilang.core.build.program import Given
+    from ilang.core.ir.functions import Head
 
 DEFINED = re.compile(
     r"\s*(?:(?:op|cd)\s+([A-Za-z_][A-Za-z0-9_]*)\s*\(|(use)\s+[A-Za-z_])", re.ASCII
 )
 WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+USES = re.compile(r"^\s*use[ \t]+([^#\n]*)", re.MULTILINE)
+"""A line that names libraries."""
+SETTING = re.compile(r"\s+(\w+\s*=\s*(?:\[[^\]]*\]|[^\s\[\]]+))\s*$")
+"""A configuration value at the end of a line, where it has no semicolon before it."""
 
 
 def defined_name(code: str) -> str | None:
@@ -68,7 +83,17 @@ class Calls:
     def __init__(self, module: Module, before: Calls | None = None) -> None:
         """For some definitions; what was trained ``before`` them stays."""
         self.module = module
-        self.heads = heads_of(module)
+        self.libraries = used_libraries(module.source.text)
+        own = heads_of(module)
+        hidden = {*own, *(each.name for each in module.definitions)}
+        borrowed = (_functions_of(each) for each in self.libraries)
+        self._borrowed = {
+            name: function
+            for functions in borrowed
+            for name, function in functions.items()
+            if name not in hidden
+        }
+        self.heads = {name: head_of(each) for name, each in self._borrowed.items()} | own
         self._functions: dict[str, Function] = {}
         self._sessions: dict[object, Session] = {}
         self.values: dict[str, Array] = {} if before is None else before.values
@@ -76,7 +101,9 @@ class Calls:
         self.remarked: set[str] = set() if before is None else before.remarked
 
     def function(self, name: str) -> Function:
-        """A definition by its name."""
+        """A definition by its name, at hand or of a library that is used."""
+        if name in self._borrowed:
+            return self._borrowed[name]
         if name not in self._functions:
             (self._functions[name],) = all_functions(self.module, [name])
         return self._functions[name]
@@ -84,19 +111,29 @@ class Calls:
     def read(
         self, code: str, arrays: Mapping[str, Array], is_array: Callable[[str], bool]
     ) -> RunRequest | None:
-        """The call that a line is, or None: ``net x``, ``net(x; n = 2)``."""
+        """The call that a line is, or None: ``net x``, ``net(x; n = 2)``, ``net x; 2``.
+
+        Raises: CommandError E0825 (a configuration value).
+        """
         if not self.heads:
             return None
-        (first, *words) = split_words(code) or [""]
-        if first in self.heads and words and all(map(is_array, words)):
-            return RunRequest(self.function(first), tuple(words), {})
         call = CALLS.fullmatch(code)
-        if call is not None and call.group(1) in self.heads:
-            given, _, settings = call.group(2).partition(";")
+        if call is not None and call.group(1) in self.heads and _is_closed(call.group(2)):
+            name, (given, _, settings) = call.group(1), call.group(2).partition(";")
             words = split_words(given, ",")
-            if all(map(is_array, words)):
-                config = configuration([re.sub(r"\s", "", settings)]) if settings.strip() else {}
-                return RunRequest(self.function(call.group(1)), tuple(words), config)
+        else:
+            applied, _, settings = code.partition(";")
+            (name, *words) = split_words(applied) or [""]
+        if name not in self.heads:
+            return None
+        known = [each.name for each in self.heads[name].configuration or ()]
+        if words and all(map(is_array, words)):
+            return RunRequest(self.function(name), tuple(words), configured(name, settings, known))
+        setting = SETTING.search(code)
+        if setting is not None and self.read(code[: setting.start()], arrays, is_array) is not None:
+            message = f"`{setting[1]}` is a configuration value, and arrays stand there"
+            help_line = f"values come after `;`: `{name}({', '.join(words[:-1])}; {setting[1]})`"
+            raise CommandError("E0825", message, help=help_line)
         return None
 
     def calls_any(self, code: str) -> bool:
@@ -120,7 +157,7 @@ class Calls:
 
     def _expression(self, code: str, arrays: Mapping[str, Array]) -> RunRequest:
         """An expression as a tensor function of the arrays that it names."""
-        from ilang.core.notation.files.module import parse_module
+        from ilang.core.notation.files.pieces import parse_with_pieces
 
         words = [word for word in dict.fromkeys(WORD.findall(code)) if word in arrays]
         taken = {*arrays, *self.heads, *(each.name for each in self.module.definitions)}
@@ -131,12 +168,22 @@ class Calls:
         while name in taken:
             name += "_"
         text = f"{self.module.source.text}\nop {name}({', '.join(words)}) = {code.strip()}"
-        (function,) = all_functions(parse_module(Source(self.module.source.name, text)), [name])
+        module = parse_with_pieces(Source(self.module.source.name, text))
+        (function,) = all_functions(module, [name])
         return RunRequest(function, tuple(words), {})
 
     def seen(self, call: RunRequest, arrays: Sequence[Array]) -> DefinitionAtShapes:
         """A call's definition at the shapes of its arrays."""
         return DefinitionAtShapes(call.function, self._shapes(call.function, arrays), call.config)
+
+    def line(self, name: str) -> str:
+        """A definition in one line, checked; one that needs a value shows a call that gives it."""
+        function, missing = self.function(name), missing_values(self.heads[name], {})
+        if not missing:
+            return checked_line(function, {}, {})
+        inputs = ", ".join(each.name for each in self.heads[name].tensors)
+        values = ", ".join(f"{each}=1" for each in missing)
+        return f"{signature(function)}   `{name}({inputs}; {values})` runs it"
 
     def alone(self, name: str, arrays: Mapping[str, Array]) -> DefinitionAtShapes:
         """A definition at the shapes that were given, or that arrays of its inputs' names have, where all are known."""
@@ -154,8 +201,7 @@ class Calls:
     ) -> tuple[list[tuple[str, Array]], tuple[str | Note, ...]]:
         """The results of a run, by name, and remarks on batches, parameters and losses."""
         session = self.session(call, arrays)
-        is_whole = len(arrays) == len(head_of(call.function).tensors)
-        notes = session.loss_notes() if is_whole else []
+        notes = session.loss_notes()
         new = 0
         for kept, path, name in self._paths(call, session):
             values = self.values.get(name)
@@ -186,10 +232,20 @@ class Calls:
         return new
 
     def session(self, call: RunRequest, arrays: Sequence[Array]) -> Session:
-        """The session for a call of these shapes."""
+        """The session for a call of these shapes.
+
+        Raises: DataError E0750 (a configuration value is missing), E0756 (another number of arrays).
+        """
+        head = head_of(call.function)
+        inputs = [each.name for each in head.tensors]
+        if len(arrays) != len(inputs):
+            raise miscounted(call.function.name, inputs, len(arrays))
+        unknown = call.config.keys() - {each.name for each in head.configuration or ()}
+        for name in [] if unknown else missing_values(head, call.config):
+            message = f"{head.name} needs the configuration value {name}"
+            help_line = f"give it after `;`: `{head.name}({', '.join(call.words)}; {name}=1)`"
+            raise DataError("E0750", message, help=help_line)
         seen = self.seen(call, arrays)
-        if len(arrays) != len(head_of(call.function).tensors):
-            return call.function.session(None, call.config)  # its run says what is missing
         key = call.function, repr(sorted(seen.shapes.items())), repr(sorted(call.config.items()))
         if key not in self._sessions:
             self._sessions[key] = call.function.session(seen.shapes, call.config)
@@ -207,7 +263,7 @@ class Calls:
     ) -> list[tuple[MutableMapping[str, Array], str, str]]:
         """The arrays that last in a session: where it is kept, its path, and its name among all definitions at hand."""
         name = call.function.name
-        op = name in {each.name for each in self.module.functions}
+        op = name in self.heads and name not in {each.name for each in self.module.routines}
         return [
             *(
                 (session.parameters, path, f"{name}.{path}" if op else path)
@@ -215,6 +271,37 @@ class Calls:
             ),
             *((session.state, path, f"state of {name}: {path}") for path in session.state),
         ]
+
+
+def missing_values(head: Head, config: Mapping[str, Given]) -> list[str]:
+    """The configuration values that a definition needs and that are not given."""
+    needed = [each.name for each in head.configuration or () if each.default is None]
+    return [name for name in needed if name not in config]
+
+
+def used_libraries(text: str) -> list[str]:
+    """The libraries that lines ``use`` of a text name."""
+    named = {word for line in USES.findall(text) for word in WORD.findall(line)}
+    return [name for name in LIBRARIES if name in named]
+
+
+@cache
+def _functions_of(library: str) -> dict[str, Function]:
+    """The tensor functions that a library has, by name; in a line a component of ``std`` comes before them."""
+    from ilang.core.notation.files.libraries import definitions_in, text_of_kind
+    from ilang.core.notation.files.module import parse_module
+
+    text = text_of_kind(STD, wired=False) if library == STD else text_of(library)
+    module = parse_module(Source(f"{library}.i", text))
+    hidden = INNER | {each.name.text() for each in definitions_in(STD) if each.wired}
+    names = [each.name for each in module.functions if each.name not in hidden]
+    return dict(zip(names, all_functions(module, names), strict=True))
+
+
+def _is_closed(inner: str) -> bool:
+    """Whether a text between brackets closes none that it has not opened: ``f(x) + g(y)`` is no call of f."""
+    steps = ((c in "([") - (c in ")]") for c in inner)
+    return 0 <= min(accumulate(steps), default=0)
 
 
 def texts_of(module: Module) -> dict[str, str]:

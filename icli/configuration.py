@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError
+from ilang.core.diagnostic import CommandError, counted
 from ilang.core.ir.scalar import minus
+from ilang.icli.lines import split_words
 
 if TYPE_CHECKING:
     from ilang.core.build.program import Given
@@ -35,6 +36,30 @@ def configuration(texts: Sequence[str]) -> dict[str, Given]:
                 raise CommandError("E0825", message, help="give it once: --config lr=0.1")
             values[name.strip()] = known
             at += len(part) + 1
+    return values
+
+
+def configured(name: str, text: str, known: Sequence[str]) -> dict[str, Given]:
+    """The values after the ``;`` of a call, by name or in the order in which a definition has them.
+
+    Raises: CommandError E0825.
+    """
+    values: dict[str, Given] = {}
+    for number, part in enumerate(split_words(text, ",")):
+        written, equals, value = part.rpartition("=")
+        setting = written.strip() if equals else next(iter(known[number:]), "")
+        given = _value(re.sub(r"\s", "", value))
+        if not setting:
+            message = f"{name} has {counted(len(known), 'configuration value')}, and {part} is another one"
+            raise CommandError("E0825", message, help=f"they are {', '.join(known) or 'none'}")
+        if given is None:
+            message = f"`{part}` is no configuration value"
+            help_line = f"a number or a list of numbers: `{setting}=2`, `{setting}=[64,32]`"
+            raise CommandError("E0825", message, help=help_line)
+        if setting in values:
+            message = f"the configuration value {setting} is given twice"
+            raise CommandError("E0825", message, help=f"give it once: `{setting}={value.strip()}`")
+        values[setting] = given
     return values
 
 

@@ -27,6 +27,8 @@ FUNCTIONS = (
     rf"{NAME}\s*\(([\w\s,]*)\)\s*=\s*(.+)",
 )
 """Ways to define a function: its name, its inputs, and what it gives."""
+MORE = ":loops  how it runs    :schedule    :c  its C"
+"""The commands for the stages of the last program, as they stand below a page."""
 COMMANDS = (
     (r"(?:\w+\.)*(?:plot|imshow|hist|heatmap|show_image)\(\s*(\w+)\s*\)", r":plot \1"),
     (r"(?:np|numpy)\.save\(\s*['\"]?([\w./]+)['\"]?\s*,\s*(\w+)\s*\)", r":save \1 \2"),
@@ -35,6 +37,32 @@ COMMANDS = (
     (r"(?:\w+\.)*(?:exit|quit|sys\.exit)\(\w*\)|bye", ":quit"),
 )
 """Calls that commands of the REPL do."""
+
+
+def _shapes_by_name(match: re.Match[str]) -> str:
+    """The command for shapes that Python gives by name."""
+    return ":shape " + " ".join(re.sub(r"'(\w+)': '([^']*)',?", r"\1=\2", match[1]).split())
+
+
+SHAPE = r"'?([\w.,|>?-]*(?:\.\.\.)?)'?"
+HERE = (
+    (rf"--shape (\w+=)?(?=['\w.]){SHAPE}", r":shape \1\2"),
+    (r"(?<=\S)(?: \\\n)?[ ]+:shape (?=\w+=)", " "),
+    (
+        r"give it: config=\{[^}]*\}, or --config (\w+)=(\S+)",
+        r"give it after `;` in a call: `; \1=\2`",
+    ),
+    (r"m\.session\('\w+', \{([^{}]*)\}\)", _shapes_by_name),
+    (r"--loops  how it runs    --schedule    --emit c  its C", MORE),
+)
+"""What texts say for the command line and for Python, and what is typed in the REPL for it."""
+
+
+def in_repl(text: str) -> str:
+    """A text that says what to type, as the REPL has it: ``:shape x=8|3`` for an option of commands."""
+    for pattern, replacement in HERE:
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def colon_command(line: str) -> str | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error, counted, enumerated
+from ilang.core.library import STD
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.files import ARRAY_FILES
 from ilang.icli.replies import Reply
@@ -126,7 +127,7 @@ def _save_definitions(session: ReplSession, place: str, names: Sequence[str]) ->
             raise CommandError("E0819", f"no definition is named {name}", help=hint)
     if not session.texts:
         raise CommandError("E0819", "there is no definition to save", help="make one: sums = +ij~i")
-    texts = _needed(session.texts, names or [*session.texts])
+    texts = _with_library(place, _needed(session.texts, names or [*session.texts]))
     text = format_module(Source(place, "\n".join(texts.values()) + "\n"))
     before = _definitions_in(place)
     kind = FileKind(
@@ -155,6 +156,21 @@ def _needed(texts: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
         open_names += new
     libraries = {name: text for name, text in texts.items() if not name.isidentifier()}
     return libraries | {name: text for name, text in texts.items() if name in needed}
+
+
+def _with_library(place: str, texts: dict[str, str]) -> dict[str, str]:
+    """Definitions with the line on the library that they use without it, as lines of the REPL may, and files do not."""
+    from ilang.core.notation.files.module import parse_module
+    from ilang.core.source import Source
+
+    try:
+        parse_module(Source(place, "\n".join(texts.values())))
+    except Error as error:
+        use = f"use {STD}"
+        if error.code not in ("E0401", "E0440"):
+            raise
+        return {use: use, **texts}
+    return texts
 
 
 def _definitions_in(path: str) -> set[str] | None:

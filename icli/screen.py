@@ -109,9 +109,9 @@ class Screen:
     def page(self, explanation: Explanation) -> None:
         """Write the first page of an explanation, as the REPL does."""
         from ilang.core.explain.first_page import first_page
+        from ilang.icli.respelling import MORE
 
-        more = ":loops  how it runs    :schedule    :c  its C"
-        self.write_page(first_page(explanation, self.columns(), more=more))
+        self.write_page(first_page(explanation, self.columns(), more=MORE))
 
     def write_page(self, text: str) -> None:
         """Write a first page, with what is beside the program in another color on a terminal."""

@@ -27,8 +27,7 @@ from ilang.core.notation.reader import RESERVED
 from ilang.core.record import replace
 from ilang.core.source import Source
 from ilang.icli import respelling, staged
-from ilang.icli.calls import Calls, RunRequest, defined_name
-from ilang.icli.definitions import checked_line
+from ilang.icli.calls import Calls, RunRequest, defined_name, missing_values
 from ilang.icli.failure import as_error
 from ilang.icli.lines import (
     BINDS,
@@ -69,8 +68,6 @@ HEAD = re.compile(
     rf"\s*(?:(?P<array>{NAME})\.(?:shape|dtype)|(?:type|typeof)\((?P<other>{NAME})\))\s*"
 )
 """A question for the shape or the element type of an array."""
-SHAPE_OPTION = re.compile(r"--shape (?:(?=[\w.])|'?(?=\w+=))([^\s'`;]*)'?")
-"""The option of commands for which the REPL has ``:shape``."""
 MOST_UNDONE = 100
 """Lines that can be undone."""
 
@@ -132,7 +129,7 @@ class ReplSession:
         except Exception as failure:
             error = as_error(failure)
             for each in (error, *error.others):
-                each.help = each.help and SHAPE_OPTION.sub(r":shape \1", each.help)
+                each.help = each.help and respelling.in_repl(each.help)
             return Reply((error,), failed=True)
 
     def _changed(self, before: tuple[dict[str, Array], dict[str, str]]) -> list[str]:
@@ -202,8 +199,11 @@ class ReplSession:
 
             return Reply((head_text(name, self.arrays[name]),))
         if code.strip() in self.calls.heads:
-            self.last = self.calls.alone(code.strip(), self.arrays)
-            return Reply((self.last.page(),))
+            name = code.strip()
+            if missing_values(self.calls.heads[name], {}):
+                return Reply((self.calls.line(name),))
+            self.last = self.calls.alone(name, self.arrays)
+            return Reply((respelling.in_repl(self.last.page()),))
         reading = reading_of(self, code)
         if isinstance(reading, RunRequest):
             results, remarks = self.called(reading)
@@ -273,7 +273,7 @@ class ReplSession:
         calls = Calls(module, self.calls)
         last = list(texts)[-1]
         if last in calls.heads:
-            reply = Reply((checked_line(calls.function(last), {}, {}),))
+            reply = Reply((calls.line(last),))
         elif last in {definition.name for definition in module.definitions}:
             reply = staged.signed(self, defined(module, last).graph)
         else:

@@ -127,8 +127,7 @@ def _ready(session: ReplSession) -> list[str]:
     from ilang.core.notation.files.libraries import defined_in
 
     waiting = session.waiting
-    libraries = " ".join(text for text in session.texts if not text.isidentifier()).split()
-    named = {name for name, library in defined_in().items() if library in libraries}
+    named = {name for name, library in defined_in().items() if library in session.calls.libraries}
     known = session.names() | named
     for name, each in waiting.items():
         if known.issuperset(each.names):

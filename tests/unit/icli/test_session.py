@@ -580,3 +580,96 @@ def test_help_names_the_command_for_shapes(session: ReplSession) -> None:
     for line in ("softmax >> softmax", "use nn", "op f(x) = linear(x; 3)", "f"):
         for part in session.feed(line).parts:
             assert "--shape" not in str(part) or not isinstance(part, Error), part
+
+
+def test_a_session_that_runs_can_be_saved_and_means_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session = ReplSession()
+    lines = (
+        "x = rand:2x3",
+        "use nn",
+        "sm = softmax",
+        "cc(a[m,n]) = { s = softmax(a); (+ij~j)(s) }",
+    )
+    for line in (*lines, "op net(x) = softmax(linear(x; 4))"):
+        text(session.feed(line))
+    before = text(session.feed("cc x"))
+    assert text(session.feed(":save m.i")) == "3 definitions saved to m.i"
+    assert (tmp_path / "m.i").read_text("utf-8").splitlines()[:2] == ["use std", "use nn"]
+    other = ReplSession()
+    text(other.feed("x = rand:2x3"))
+    text(other.feed(":load m.i"))
+    assert text(other.feed("cc x")) == before
+    assert text(other.feed(":save m.i")).startswith("3 definitions saved to m.i")
+    alone = ReplSession()
+    text(alone.feed("x = rand:2x3"))
+    text(alone.feed("sm = softmax"))
+    text(alone.feed(":save alone.i"))
+    assert (tmp_path / "alone.i").read_text("utf-8") == "use std\nsm = softmax\n"
+
+
+def test_lines_call_tensor_functions_of_libraries_that_are_used() -> None:
+    session = ReplSession()
+    text(session.feed("x = [[1,2,3],[4,5,6]]"))
+    assert code(session.feed("linear(x; 4)")) == "E0401"
+    text(session.feed("use nn"))
+    assert "2 parameters with random values" in text(session.feed("linear(x; 4)"))
+    before = session.arrays["_"]
+    text(session.feed("linear(x; 4) +. 1"))
+    assert np.allclose(session.arrays["_"], before + 1)
+    assert text(session.feed("squared_error x x")) == "out  1  f32\n[0.]\n"
+    assert text(session.feed("squared_error(x, 1 + x) * 2")) == "out  1  f32\n[2.]\n"
+    text(session.feed("dropout(x, 0; 0.5)"))
+    assert set(np.ravel(session.arrays["_"] / session.arrays["x"])) <= {0, 2}
+    assert text(session.feed("linear")) == "op linear(x; out)   `linear(x; out=1)` runs it"
+    text(session.feed("linear = +ij~i"))
+    assert text(session.feed("linear x")) == "out  2  f32\n[ 6. 15.]\n"
+
+
+def test_calls_give_configuration_by_position_or_by_name(session: ReplSession) -> None:
+    text(session.feed("x = [[1, 2]]"))
+    assert text(session.feed("op f(x; n, m = 2) = x +. n *. m")) == (
+        "op f(x; n, m = 2)   `f(x; n=1)` runs it"
+    )
+    for line in ("f(x; 3)", "f(x; n=3)", "f(x; 3, 2)", "f(x; 3, m = 2)", "f x; 3", "f x; n=3"):
+        assert text(session.feed(line)).endswith("out  1×2  f32\n[[7. 8.]]\n"), line
+    assert text(session.feed("f(x; 3) + f(x; n=3)")) == "out  1×2  f32\n[[14. 16.]]\n"
+    cases = (
+        ("f x n=3", "E0825", "`f(x; n=3)`"),
+        ("f x", "E0750", "`f(x; n=1)`"),
+        ("f(x; n=)", "E0825", "`n=2`"),
+        ("f(x; 1, 2, 3)", "E0825", "they are n, m"),
+        ("f(x; 1, n=2)", "E0825", "give it once"),
+        ("f(x; k=2)", "E0750", "its configuration is n, m"),
+    )
+    for line, wanted, help_line in cases:
+        (error,) = session.feed(line).parts
+        assert isinstance(error, Error)
+        assert (error.code, help_line in error.help) == (wanted, True), line
+
+
+def test_pages_of_the_repl_say_what_is_typed_there(session: ReplSession) -> None:
+    text(session.feed('op net(x, t) = "w" * x + "b" 3 - t'))
+    page = text(session.feed("net"))
+    assert page.endswith(":shape x=8|3 t=8|3\n"), page
+    text(session.feed(":shape x=8|3 t=8|3"))
+    page = text(session.feed("net"))
+    assert ":loops  how it runs    :schedule    :c  its C" in page
+    assert "--" not in page
+
+
+def test_a_routine_is_told_how_many_arrays_it_takes(session: ReplSession) -> None:
+    text(session.feed("use nn"))
+    text(session.feed('op net(x) = "w" * x + "b" 3'))
+    text(
+        session.feed(
+            "cd step(x, t) { loss = squared_error(net(x), t); backprop(loss); return loss }"
+        )
+    )
+    for line, count in (("step x", 1), ("step x x x", 3)):
+        (error,) = session.feed(line).parts
+        assert isinstance(error, Error)
+        assert error.message == f"step takes 2 arrays, and {count} are given"
+        assert error.help == "its inputs are x, t"
