@@ -142,7 +142,10 @@ class Training:
 
     def _refusal(self, message: str, batch: Mapping[str, Any], before: Any) -> DataError:
         """The error for a loss that is no number: with the data, or the expression, that it comes from."""
-        data = self.job.batches.not_finite(batch)
+        from ilang.codegen.session.not_finite import cause_in_data, first_not_finite
+
+        batches = self.job.batches
+        data = batches.not_finite(batch) or cause_in_data(self.job.session, batch, batches.arrays)
         if data:
             help_line = "mend the data, or leave such examples out"
             return DataError("E0763", f"{message}: in the data {data}", help=help_line)
@@ -150,8 +153,6 @@ class Training:
             return DataError(
                 "E0763", message, help="--debug-nan finds the expression where it appears first"
             )
-        from ilang.codegen.session.not_finite import first_not_finite
-
         cause = first_not_finite(self.job.session, batch, *before)
         if cause is None:
             help_line = "the reference evaluator, with another order of additions, gives a number"

@@ -64,7 +64,7 @@ class Batches:
         self.size = size
         self.count = self.examples // size
         self.dropped = self.examples - self.count * size
-        self._arrays = dict(arrays)
+        self.arrays = dict(arrays)
         self._seed = seed
         self._shuffle = shuffle
         self._part = slice(rank * size // ranks, (rank + 1) * size // ranks)
@@ -79,7 +79,7 @@ class Batches:
     def not_finite(self, batch: Mapping[str, Array]) -> str:
         """The elements that are no finite numbers in the arrays of a batch which has some, as text; else ""."""
         words = (
-            f"{name} is {not_finite(self._arrays[name])}"
+            f"{name} is {not_finite(self.arrays[name])}"
             for name in batch
             if not_finite(batch[name])
         )
@@ -90,4 +90,4 @@ class Batches:
         order = self.order(number)
         for batch in range(start, self.count):
             rows = order[batch * self.size : (batch + 1) * self.size][self._part]
-            yield {name: array[rows] for name, array in self._arrays.items()}
+            yield {name: array[rows] for name, array in self.arrays.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.core.ir.assignments import sources
-from ilang.core.ir.shaped import Assignment, Node
+from ilang.core.ir.shaped import Assignment, Input, Node
 from ilang.core.reference import Array, operands_at
 from ilang.core.walks import parts_first
 
@@ -57,13 +57,64 @@ def first_not_finite(
     nodes: tuple[Node, ...] = shaped.nodes
     order = [*parts_first(shaped.outputs[:1], lambda value: sources(nodes[value]))]
     for is_wrong in (np.isnan, np.isinf):
-        wrong = [bool(is_wrong(value).any()) for value in values]
-        for number in order:
-            if wrong[number] and not any(wrong[each] for each in sources(nodes[number])):
-                return nodes[number], not_finite(values[number]) + _operands_there(
-                    shaped, values, number
-                )
+        number = _first(nodes, order, [bool(is_wrong(value).any()) for value in values])
+        if number is not None:
+            return nodes[number], not_finite(values[number]) + _operands_there(
+                shaped, values, number
+            )
     return None
+
+
+def cause_in_data(session: Session, given: Mapping[str, Any], data: Mapping[str, Array]) -> str:
+    """The element of an input of which an expression of inputs alone gives no finite number; "" where none does.
+
+    It may be asked after the run, in which parameters become nan: no parameter flows into such expressions.
+
+    Args:
+        session: of the run.
+        given: inputs by name.
+        data: the arrays of all examples, of which the inputs have some.
+
+    Example: ``t[0] is 7, and classes are 0 to 2``, and of another expression ``x[2] is -1, and `log(x)` is nan there``
+    """
+    kept = {"input": given, "parameter": session.parameters, "declared": session.state}
+    with np.errstate(all="ignore"):
+        shaped, values = session._evaluated(kept)  # noqa: SLF001 - a part of sessions
+    cells = session._solved.needed  # noqa: SLF001
+    nodes: tuple[Node, ...] = shaped.nodes
+    order = [*parts_first(shaped.outputs[:1], lambda value: sources(nodes[value]))]
+    flows: dict[int, set[int]] = {}
+    for n in order:
+        node = nodes[n]
+        flows[n] = set() if not isinstance(node, Input) else {node.number}
+        flows[n].update(*(flows[each] for each in sources(node)))
+    of_data = {n for n in order if all(cells[k].kind in ("input", "constant") for k in flows[n])}
+    wrong = [n in of_data and bool(not_finite(values[n])) for n in range(len(nodes))]
+    first = _first(nodes, order, wrong)
+    if first is None:
+        return ""
+    at = int((~np.isfinite(values[first])).argmax())
+    extents = [k for k in flows[first] if cells[k].name == "dim c"]
+    says = f", and {_text_of(nodes[first], 'what is computed')} is {values[first].reshape(-1)[at]} there"
+    if extents and nodes[first].span.source.name == "nn.i":
+        count = next(values[n] for n in order if flows[n] == {*extents})
+        says = f", and classes are 0 to {int(count.item()) - 1}"
+    for cell in (cells[k] for k in sorted(flows[first]) if cells[k].kind == "input"):
+        array = np.asarray(given[cell.name])
+        if array.size == values[first].size:
+            row, *others = np.unravel_index(at, array.shape)
+            examples = data[cell.name]
+            same = (examples == array[row]).reshape(len(examples), -1).all(axis=1)
+            place = ",".join(map(str, (int(same.argmax()), *others)))
+            return f"{cell.name}[{place}] is {array.reshape(-1)[at]}{says}"
+    return ""
+
+
+def _first(nodes: Sequence[Node], order: Sequence[int], wrong: Sequence[bool]) -> int | None:
+    """The first node, in an order, that is wrong and reads nothing that is."""
+    return next(
+        (n for n in order if wrong[n] and not any(wrong[each] for each in sources(nodes[n]))), None
+    )
 
 
 def _operands_there(shaped: Any, values: Sequence[Array], number: int) -> str:

@@ -420,3 +420,26 @@ def test_what_is_wrong_in_a_library_is_told_where_it_is_called(here: Path) -> No
     assert first < second
     assert "c is 3 in y (`net(x)`, [8|3]) and 2 in t ([8|2])" in done.stderr
     assert "^^^^^^^^^^^^^^ called here" in done.stderr
+
+
+def test_an_element_of_the_data_that_gives_no_number_is_told(tmp_path: Path) -> None:
+    x = np.linspace(1, 12, 12, dtype=np.float32).reshape(6, 2)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "t.npy", np.array([0, 1, 2, 2, 7, 1]))
+    x[3, 1] = -4
+    np.save(tmp_path / "y.npy", x)
+    step = "backprop(loss); for p in params(loss) { p =- 0.1 *. p.grad }; return loss }\n"
+    net = "use nn\nop net(x) = linear(x; 3)\ncd step(x, t: i64[b|]) { loss = cross_entropy_at(net(x), t); "
+    (tmp_path / "c.i").write_text(net + step, encoding="utf-8")
+    logs = 'cd step(x) { loss = "w" *. log(x) ++ "...|... => 0"; '
+    (tmp_path / "l.i").write_text(logs + step, encoding="utf-8")
+    cases = (
+        ("c.i", "x=x.npy,t=t.npy", "in the data t[4] is 7, and classes are 0 to 2"),
+        ("l.i", "x=y.npy", "in the data x[3,1] is -4.0, and `log(x)` is nan there"),
+    )
+    for file, data, says in cases:
+        for more in ((), ("--debug-nan",)):
+            done = i("train", file, "--data", data, "--batch", "3", *more, cwd=tmp_path)
+            assert done.returncode == 1
+            assert says in done.stderr
+            assert "help: mend the data" in done.stderr
