@@ -293,7 +293,8 @@ def _extent_of_axis(inferred: Inferred, value: int, axis: str, span: Span) -> in
         size = names[axis].size
         if not isinstance(size, int):
             message = f"the size of {axis} comes at run time, and this reads it"
-            raise DataError("E0766", message, span, "give a number in --shape")
+            help_line = f"give {axis} as a number: `--shape 'x=50|2'`, where `x=n|2` leaves it open"
+            raise DataError("E0766", message, span, help_line)
         return size
     listed = f"it has {', '.join(names)}" if names else "write its shape in the head: `x[b|n]`"
     message = f"nothing calls an axis of this tensor {axis}"

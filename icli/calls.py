@@ -84,8 +84,8 @@ class Calls:
         """For some definitions; what was trained ``before`` them stays."""
         self.module = module
         self.libraries = used_libraries(module.source.text)
-        own = heads_of(module)
-        hidden = {*own, *(each.name for each in module.definitions)}
+        heads = heads_of(module)
+        hidden = {*heads, *(each.name for each in module.definitions)}
         borrowed = (_functions_of(each) for each in self.libraries)
         self._borrowed = {
             name: function
@@ -93,7 +93,7 @@ class Calls:
             for name, function in functions.items()
             if name not in hidden
         }
-        self.heads = {name: head_of(each) for name, each in self._borrowed.items()} | own
+        self.heads = {name: head_of(each) for name, each in self._borrowed.items()} | heads
         self._functions: dict[str, Function] = {}
         self._sessions: dict[object, Session] = {}
         self.values: dict[str, Array] = {} if before is None else before.values

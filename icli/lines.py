@@ -22,6 +22,8 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 BINDS = re.compile(rf"\s*({NAME}(?:\s*,\s*{NAME})*)\s*=(?![=>~])(.*)", re.DOTALL)
 DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
+GROUPED = re.compile(r"\s*\(\s*(-?\d[\w.+-]*)\s*\)\s*")
+"""A number in parentheses, which is a constant to programs."""
 POSSIBLE = KNOWN | frozenset("[]{};")
 """Every character that a program or an array may hold."""
 BRACKETS = {"(": ")", "[": "]", "{": "}"}

@@ -114,7 +114,9 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
         if name in others:
             raise no_component(program, name)
         if name not in known:
-            raise unknown_definition(program.source.name, name, (*known, *others))
+            place = program.source.name
+            components = (n for n, each in known.items() if each.span.source.name == place)
+            raise unknown_definition(place, name, (*components, *others))
     return [known[name] for name in names]
 
 

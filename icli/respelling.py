@@ -55,7 +55,7 @@ HERE = (
     (r"m\.session\('\w+', \{([^{}]*)\}\)", _shapes_by_name),
     (r"--loops  how it runs    --schedule    --emit c  its C", MORE),
 )
-"""What texts say for the command line and for Python, and what is typed in the REPL for it."""
+"""Words of texts for the command line and for Python, and what is typed in the REPL instead."""
 
 
 def in_repl(text: str) -> str:

@@ -32,6 +32,7 @@ from ilang.icli.failure import as_error
 from ilang.icli.lines import (
     BINDS,
     DEFINES,
+    GROUPED,
     LAST,
     NAME,
     WHERE,
@@ -189,6 +190,8 @@ class ReplSession:
             return self._bind(names, binds.group(2).strip(), line)
         if defines is not None:
             return self.define({defines.group(1): line})
+        grouped = GROUPED.fullmatch(code)
+        code = code if grouped is None else grouped[1]
         words = split_words(code)
         arrays = literals(self, code, words)
         if arrays is not None:

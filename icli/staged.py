@@ -300,6 +300,11 @@ def signed(session: ReplSession, graph: Graph) -> Reply:
         from ilang.icli.commands.check import describe
 
         return Reply((describe(graph, is_part=True)[0],))
+    except ShapeError as error:
+        if error.code != "E0508":
+            raise
+        names = ", ".join(graph.input_names())
+        return Reply((f"{graph.name}({names})   its arrays say what ranks they have",))
     shapes = session.last.shapes if isinstance(session.last, ComponentAtShapes) else None
     return Reply(("   ".join((signature(infer(graph, shapes=shapes)), *origin)),))
 

@@ -68,7 +68,7 @@ def first_not_finite(
 def cause_in_data(session: Session, given: Mapping[str, Any], data: Mapping[str, Array]) -> str:
     """The element of an input of which an expression of inputs alone gives no finite number; "" where none does.
 
-    It may be asked after the run, in which parameters become nan: no parameter flows into such expressions.
+    The question may come after the run, in which parameters become nan: no parameter flows into such expressions.
 
     Args:
         session: of the run.

@@ -10,6 +10,8 @@ from ilang.core.infer import conflicts
 from ilang.core.ir.shaped import Assignment, Derivation, InputDimension, Reach, Shaped, Size
 from ilang.core.source import Span
 
+IN_EINX = re.compile(r"\beinx\s*\.\s*\w+\s*\(\s*[\"'][^\"']*$")
+"""The end of a text before a place inside of an expression of einx."""
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
 
@@ -281,10 +283,20 @@ def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]])
                 message = (
                     f"`{text}` fixes {dimension_text} at {size.fixed}, and it is {place_extent}"
                 )
-            raise ShapeError("E0506", message, place.span, f"pass extent {size.fixed} there")
+            raise ShapeError("E0506", message, place.span, _extent_help(size.fixed, place.span))
         if place_extent != extent:
             raise _unequal(size, names, (first, extent), (place, place_extent))
     return extent
+
+
+def _extent_help(fixed: int, span: Span) -> str:
+    """The help on another extent than the fixed one; an axis of einx is 1 where no output has its name."""
+    before = span.source.text[: span.start]
+    in_einx = span.source.name == "<einx>" or IN_EINX.search(before) is not None
+    if fixed != 1 or not in_einx or not span.text().isidentifier():
+        return f"pass extent {fixed} there"
+    name = span.text()
+    return f"an axis that no output has is 1: sum over it in brackets, `[{name}]`, or write it in the output"
 
 
 def _unequal(

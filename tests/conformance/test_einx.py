@@ -210,6 +210,22 @@ def test_refused(
     assert caught.value.span is not None
 
 
+@pytest.mark.parametrize(
+    ("op", "text", "name", "shapes"),
+    [
+        ("id", "a b -> a", "b", [(2, 3)]),
+        ("dot", "[a] b, b c -> c", "b", [(1, 3), (3, 4)]),
+        ("add", "a b, a -> a", "b", [(2, 3), (2,)]),
+    ],
+)
+def test_the_axis_that_no_output_has_is_told(
+    op: str, text: str, name: str, shapes: list[tuple[int, ...]]
+) -> None:
+    with pytest.raises(Error) as caught:
+        getattr(einx, op)(text, *(ramp(*shape) for shape in shapes))
+    assert f"`[{name}]`, or write it in the output" in (caught.value.help or "")
+
+
 def test_coordinates() -> None:
     x = ramp(4, 5)
     with pytest.raises(ilang.DataError) as caught:

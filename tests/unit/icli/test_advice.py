@@ -19,6 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("files")
     (path / "softmax.i").write_text("x = I\n", encoding="utf-8")
     (path / "model.i").write_text("x = I\n", encoding="utf-8")
+    (path / "lib.i").write_text("use std\nroot = sqrt >> sqrt\n", encoding="utf-8")
     (path / "net.i").write_text("use nn\nop net(x) = linear(x; 2)\n", encoding="utf-8")
     (path / "bad.npy").write_bytes(b"hello")
     (path / "bad.npz").write_bytes(b"hello")
@@ -62,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("run", PROGRAM, "bad.npy"), "E0728", "numpy.save('bad.npy', x)"),
         (("run", PROGRAM, "nowhere/x.npy"), "E0725", "there is no folder nowhere"),
         (("run", "softmx.i"), "E0725", "did you mean softmax.i?"),
-        (("check", "nosuch.i"), "E0725", "this folder has model.i, net.i, softmax.i"),
+        (("check", "nosuch.i"), "E0725", "this folder has lib.i, model.i, net.i, softmax.i"),
         (("test", "nosuch"), "E0725", "name a file that exists and that you may read"),
         (("test", "ij~i"), "E0725", "it takes the name of a file: write the program to one"),
         (
@@ -106,6 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("run", "net.i", "--load", "x.npy", "[[1]]"), "E0761", "it is a .npy file"),
         (("build", "net.i", "--shape", "x=n|n"), "E0766", "--shape x='n|784'"),
         (("check", "net.i", "--def", "linar"), "E0808", "it defines net"),
+        (("build", "lib.i", "--def", "nope"), "E0808", "it defines root"),
         (("train", "model.i", "--lr", "0.5"), "E0802", "--config lr=0.1"),
         (("check", "model.i", "--def", "y"), "E0808", "it defines x"),
         (("check", "ij~i", "--def", "f"), "E0809", "leave --def out"),

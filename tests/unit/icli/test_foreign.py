@@ -279,6 +279,12 @@ def test_a_block_of_another_language_is_one_mistake(session: ReplSession) -> Non
         ("half(x * 2)[0] @ half(x)[1]", D[0] @ D[1] / 2),
         ("half(x) * half(x)", D * D / 4),
         ("x > rows(x)[0]", D > 9),
+        ("+ij~i (>ij~ij x)", np.sum(D, 1)),
+        ("+ij~i (x + 1)", np.sum(D, 1) + 3),
+        ("ij*j~ij (ij+ij~ij x x) (+ij~j x)", 2 * D * np.sum(D, 0)),
+        ("+ij~i (ij-i~ij x (rows x))", np.sum(D - np.sum(D, 1)[:, None], 1)),
+        ('elementwise("f: x, y -> x*y") (both x x) x', 2 * D * D),
+        ("rows (ij*ij~ij x x)", np.sum(D * D, 1)),
     ],
 )
 def test_definitions_in_expressions(line: str, expected: Any) -> None:

@@ -673,3 +673,19 @@ def test_a_routine_is_told_how_many_arrays_it_takes(session: ReplSession) -> Non
         assert isinstance(error, Error)
         assert error.message == f"step takes 2 arrays, and {count} are given"
         assert error.help == "its inputs are x, t"
+
+
+def test_a_definition_whose_ranks_come_with_its_arrays_is_defined() -> None:
+    session = ReplSession()
+    assert text(session.feed('e = elementwise("f: x, y -> x*y")')) == (
+        "e(in0, in1)   its arrays say what ranks they have"
+    )
+    text(session.feed("sm = softmax"))
+    assert text(session.feed("e [1,2] [3,4]")) == "out  2  f32\n[3. 8.]\n"
+    assert code(session.feed("e")) == "E0508"
+
+
+def test_a_number_in_parentheses_is_a_number() -> None:
+    session = ReplSession()
+    for line in ("2", "(2)", "( 2 )"):
+        assert text(session.feed(line)).strip().endswith("  .  f32\n2."), line
