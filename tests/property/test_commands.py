@@ -10,7 +10,7 @@ from ilang.icli.command import Option
 from ilang.icli.commands import COMMANDS, command_of
 from tests.property.commands import EVERYWHERE, OPTIONS, SAMPLES, chosen, failed
 
-COUNT = 17
+COUNT = 18
 """Commands on each sample, together all options."""
 
 

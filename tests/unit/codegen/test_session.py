@@ -467,7 +467,7 @@ def test_what_heads_write_of_the_same_tensors_is_kept_once(tmp_path: Path) -> No
     assert module["h"].parameters({"a": "|4"}) == {}
     with pytest.raises(Error) as caught:
         module["h"].check_so_far({"a": "|4", "b": "|3"})
-    assert caught.value.code == "E0505"
+    assert caught.value.code == "E0510"
     assert len(module["other"].graph().constraints) == 3
 
 

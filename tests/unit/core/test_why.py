@@ -77,7 +77,7 @@ def test_a_candidate_is_a_schedule() -> None:
 def test_rules_are_said_to_choose() -> None:
     assert i(PRODUCT).why() == Why(
         (),
-        "Rules chose the loops, and no prices were compared: extents are open; give them, as --shape 64x32.",
+        "Rules chose the loops, and no prices were compared: extents are open; give them, as --shape 64x32,32x16.",
     )
 
 
@@ -181,7 +181,7 @@ def test_without_a_price_the_reason_is_said() -> None:
     for text, reason in (
         (
             "ik*kj~ijk || i j k >> +ijk~ij || i j k 0",
-            "extents are open; give them, as --shape 64x32.",
+            "extents are open; give them, as --shape 64x32,32x16.",
         ),
         ("ij~ji || j i", "extents are open; give them, as --shape 64x32."),
     ):
