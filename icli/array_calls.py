@@ -265,7 +265,7 @@ def _axes_named(
 
     Julia counts ``dims`` from 1.
     """
-    named = {each.arg: each.value for each in keywords if each.arg != "dtype"}
+    named = {each.arg: each.value for each in keywords}
     keeps = [ast.unparse(named.pop(key)) for key in ("keepdims", "keepdim") if key in named]
     if named.keys() - {*AXES}:
         raise NoSpellingError

@@ -154,15 +154,18 @@ def axes_of(array: Array) -> str:
 
 
 def place_of(array: Array, axis: int) -> int:
-    """An axis counted from the first one. Raises: NoSpellingError (the array has none such)."""
+    """An axis counted from the first one. Raises: NoSpellingError (a number), MismatchError (there is none such)."""
     rank = len(array.shape)
-    if not -rank <= axis < rank:
+    if not rank:
         raise NoSpellingError
+    if not -rank <= axis < rank:
+        message = f"{array.named()} has no axis {axis}"
+        raise MismatchError(message, f"its axes are 0 to {rank - 1}, or -{rank} to -1")
     return axis % rank
 
 
 def places_of(array: Array, axes: Sequence[int] | None) -> list[int]:
-    """Axes counted from the first one, by default all. Raises: NoSpellingError (the array has none such)."""
+    """Axes counted from the first one, by default all. Raises: as ``place_of``."""
     chosen = range(len(array.shape)) if axes is None else axes
     return sorted({place_of(array, axis) for axis in chosen})
 

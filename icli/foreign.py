@@ -7,7 +7,7 @@ each names its result: ``(x + y) @ w`` is ``t1 = ij+ij~ij x y`` and ``t2 = ik*kj
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from ilang.core.diagnostic import Error
@@ -113,7 +113,7 @@ def spelled(
         MismatchError: Arrays do not fit.
         Error: Those of the programs.
     """
-    text = as_python(text)
+    has_caret, text = "^" in text, as_python(text)
     tree = expression_of(text)
     if tree is None:
         return None
@@ -126,7 +126,7 @@ def spelled(
     if isinstance(tree, ast.Tuple) and any(isinstance(each, ast.Call) for each in tree.elts):
         lines = ", then ".join(f"`{ast.unparse(each)}`" for each in tree.elts)
         raise MismatchError("a line computes one array", f"type them one by one: {lines}", "E0821")
-    reading = NamedSteps(arrays, programs)
+    reading = NamedSteps(arrays, programs, has_caret)
     try:
         last = reading.array(tree)
     except Error:
@@ -145,8 +145,11 @@ def spelled(
 class NamedSteps:
     """The steps so far."""
 
-    def __init__(self, arrays: Mapping[str, Array], programs: Programs) -> None:
+    def __init__(
+        self, arrays: Mapping[str, Array], programs: Programs, has_caret: bool = False
+    ) -> None:
         self.arrays = arrays
+        self.has_caret = has_caret
         self.programs = programs
         self.named: dict[str, Array] = {}
         self.steps: list[AppliedProgram] = []
@@ -277,7 +280,13 @@ class NamedSteps:
     def binary(self, sign: str, left: ast.expr, right: ast.expr) -> Array:
         """An operator between two arrays, or an array and a number."""
         one, other = self.array(left), self.array(right)
-        sign = _sign_of_types(sign, one, other)
+        kinds = {
+            each.dtype for node, each in ((left, one), (right, other)) if not _is_whole_number(node)
+        }
+        if sign == "^" and self.has_caret and {*kinds} <= {*INTEGERS} and kinds:
+            message = f"`^` between the integers {one.named()} and {other.named()} would be one of their bits"
+            raise MismatchError(message, f"a power is `{one.text} ** {other.text}`")
+        sign = _sign_of_types(sign, one, other, kinds or {"f32"})
         if sign in KERNELS:
             return self.step(combined(sign, [one, other], None), one, other)
         if sign == "@":
@@ -392,23 +401,27 @@ class NamedSteps:
         return ArrayCall(self, node).array()
 
 
-def _sign_of_types(sign: str, one: Array, other: Array) -> str:
-    """The operator of a program that is an operator of NumPy between arrays of two types.
+def _is_whole_number(node: ast.expr) -> bool:
+    """Whether this is a whole number that is written out, which takes the type of what it stands beside."""
+    return _is_number(node) and whole_number(node) is not None
+
+
+def _sign_of_types(sign: str, one: Array, other: Array, kinds: Collection[str]) -> str:
+    """The operator of a program that is an operator of NumPy between arrays of some types.
 
     Raises:
         MismatchError: NumPy has no such operator.
     """
-    kinds = {one.dtype, other.dtype}
-    if kinds == {"bool"} and sign == "-":
+    if {one.dtype, other.dtype} == {"bool"} and sign == "-":
         message = f"`-` between the conditions {one.named()} and {other.named()} has no meaning"
         raise MismatchError(message, f"`{one.text} != {other.text}` is true where they differ")
-    if kinds <= {*INTEGERS} and sign in BITWISE:
+    if {*kinds} <= {*INTEGERS} and sign in BITWISE:
         message = f"`{BITWISE[sign]}` between the integers {one.named()} and {other.named()} would be one of their bits"
         raise MismatchError(
             message,
             f"conditions are joined: `({one.text} != 0) {BITWISE[sign]} ({other.text} != 0)`",
         )
-    return CONDITIONS.get(sign, sign) if kinds == {"bool"} else sign
+    return CONDITIONS.get(sign, sign) if {one.dtype, other.dtype} == {"bool"} else sign
 
 
 def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, ast.expr]:

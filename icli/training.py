@@ -70,6 +70,19 @@ def loss_of(answer: Any) -> float | None:
     return None if first is None else float(np.mean(first))
 
 
+def wrong_in_data(
+    message: str, session: Session, batches: Batches, batch: Mapping[str, Any]
+) -> DataError | None:
+    """The error for a loss that is no number where an element of a batch is why; None where none is."""
+    from ilang.codegen.session.not_finite import cause_in_data
+
+    data = batches.not_finite(batch) or cause_in_data(session, batch, batches.arrays)
+    if not data:
+        return None
+    help_line = "mend the data, or leave such examples out"
+    return DataError("E0763", f"{message}: in the data {data}", help=help_line)
+
+
 class Training:
     """One job under way. ``losses`` and ``held_back`` have what was seen, by step."""
 
@@ -142,13 +155,11 @@ class Training:
 
     def _refusal(self, message: str, batch: Mapping[str, Any], before: Any) -> DataError:
         """The error for a loss that is no number: with the data, or the expression, that it comes from."""
-        from ilang.codegen.session.not_finite import cause_in_data, first_not_finite
+        from ilang.codegen.session.not_finite import first_not_finite
 
-        batches = self.job.batches
-        data = batches.not_finite(batch) or cause_in_data(self.job.session, batch, batches.arrays)
-        if data:
-            help_line = "mend the data, or leave such examples out"
-            return DataError("E0763", f"{message}: in the data {data}", help=help_line)
+        wrong = wrong_in_data(message, self.job.session, self.job.batches, batch)
+        if wrong is not None:
+            return wrong
         if before is None:
             return DataError(
                 "E0763", message, help="--debug-nan finds the expression where it appears first"

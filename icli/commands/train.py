@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,7 @@ from ilang.icli.command import (
 from ilang.icli.definitions import NOTHING_RETURNED, config_of, files_read, heads_of, used_in
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
+from ilang.icli.shapes import shape_text
 
 if TYPE_CHECKING:
     from ilang.codegen.session.batches import Batches
@@ -72,7 +74,7 @@ def _train(
 
     speaks = ranks is None or ranks.rank == 0
     data = _data(settings.data, head)
-    kept = None if settings.held_back is None else _data(settings.held_back, head)
+    kept = None if settings.held_back is None else _kept_data(settings.held_back, head, data)
     sessions = _Sessions(module, head, settings, ranks)
     batches = sessions.batches(data)
     session = sessions.of(data)
@@ -325,6 +327,18 @@ def _data(text: str | None, head: Head) -> dict[str, Array]:
     return arrays
 
 
+def _kept_data(text: str, head: Head, data: Mapping[str, Array]) -> dict[str, Array]:
+    """The arrays of ``--val``, whose examples have the shapes of those of ``--data``. Raises: as ``_data``."""
+    kept = _data(text, head)
+    for name, array in kept.items():
+        one, other = array.shape[1:], data[name].shape[1:]
+        if array.ndim != data[name].ndim or one != other:
+            message = f"an example of {name} is {shape_text(one)} in --val and {shape_text(other)} in --data"
+            help_line = "both have examples of one shape; only their number may differ"
+            raise CommandError("E0824", message, help=help_line)
+    return kept
+
+
 def _array(place: str) -> Array:
     """An array in a file: ``a.npy``, ``a.npz:name``."""
     from ilang.codegen.system.npy import load_npy, load_npz
@@ -390,7 +404,7 @@ class _Sessions:
 
     def held_back(self, session: Session, data: Mapping[str, Array]) -> Callable[[], float | None]:
         """A function that gives the mean loss of held-back data: runs whose updates are dropped."""
-        from ilang.icli.training import loss_of
+        from ilang.icli.training import loss_of, wrong_in_data
 
         other = self.of(data, held_back=True)
         batches = self.batches(data)
@@ -404,7 +418,12 @@ class _Sessions:
                 ):
                     for path in source:
                         copy.put(path, source.now(path))
-                losses.append(loss_of(other(**batch)))
+                loss = loss_of(other(**batch))
+                if loss is not None and not math.isfinite(loss):
+                    message = f"the loss on the data of --val is {loss}"
+                    if (wrong := wrong_in_data(message, other, batches, batch)) is not None:
+                        raise wrong
+                losses.append(loss)
             known = [loss for loss in losses if loss is not None]
             return sum(known) / len(known) if known else None
 

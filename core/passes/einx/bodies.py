@@ -164,7 +164,10 @@ def _averaged(b: EinxBuilder, total: LeafTensor, marked: Leaves, lost: int = 0) 
             count: Scalar = Apply("where", (Apply("eq", (divided, divided)), Constant(1), divided))
             for leaf in marked:
                 count = Apply("mul", (count, Position(size_value(number[leaf.key]))))
-            return Apply("div", (divided, Apply("sub", (count, Constant(lost)))))
+            left = Apply(
+                "max", (Apply("sub", (count, Constant(lost))), Constant(0))
+            )  # as NumPy has it
+            return Apply("div", (divided, left))
         for leaf in marked:
             divided = Apply("div", (divided, Position(size_value(number[leaf.key]))))
         return divided

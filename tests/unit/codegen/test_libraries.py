@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang import Error, load
+from ilang import Error, lib, load
 from ilang.core.diagnostic import ShapeError
 from ilang.core.library import LIBRARIES, text_of
 from ilang.core.notation.files.layout import format_module
@@ -563,3 +563,10 @@ def test_a_square_matrix_is_no_power(tmp_path: Path, of: str) -> None:
     assert caught.value.code == ("E0450" if "-" in of else "E0512")
     assert "`x *. x`" in caught.value.help
     assert session(tmp_path, 'op f(x) = square("w") * x', {})(x=x).shape == (4, 3)
+
+
+@pytest.mark.usefixtures("shared_cache")
+def test_more_degrees_of_freedom_than_elements_give_no_negative_variance() -> None:
+    m = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for ddof in (4, 5):
+        assert np.isposinf(lib.var(m, axis=1, ddof=ddof)).all()

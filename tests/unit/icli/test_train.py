@@ -437,6 +437,17 @@ def test_an_element_of_the_data_that_gives_no_number_is_told(tmp_path: Path) -> 
         ("c.i", "x=x.npy,t=t.npy", "in the data t[4] is 7, and classes are 0 to 2"),
         ("l.i", "x=y.npy", "in the data x[3,1] is -4.0, and `log(x)` is nan there"),
     )
+    np.save(tmp_path / "u.npy", np.array([0, 1, 2, 2, 1, 1]))
+    for other, says in (
+        ("x=x.npy,t=t.npy", "--val is nan: in the data t[4] is 7, and classes are 0 to 2"),
+        ("x=w.npy,t=u.npy", "an example of x is 3 in --val and 2 in --data"),
+        ("x=u.npy,t=u.npy", "an example of x is . in --val and 2 in --data"),
+    ):
+        np.save(tmp_path / "w.npy", np.ones((6, 3), np.float32))
+        given = ("--data", "x=x.npy,t=u.npy", "--val", other, "--batch", "3", "--epochs", "1")
+        done = i("train", "c.i", *given, cwd=tmp_path)
+        assert done.returncode in (1, 2)
+        assert says in done.stderr
     for file, data, says in cases:
         for more in ((), ("--debug-nan",)):
             done = i("train", file, "--data", data, "--batch", "3", *more, cwd=tmp_path)
