@@ -152,7 +152,7 @@ def bound(text: str) -> Program:
 def test_dimensions_are_those_of_the_launch() -> None:
     text = schedules.code(shaped_of("ij+ij~ij | i:4,j:32 | i j i' j' | i:y,j:x,i':ty,j':tx"), GPU)
     assert (
-        "dim3(il_blocks_of(n_j_32, 1, 2147483647), il_blocks_of(n_i_4, 1, 65535), 1), dim3(32, 4, 1)"
+        "dim3(il_blocks_of(n_j_32, 1, INT32_MAX), il_blocks_of(n_i_4, 1, 65535), 1), dim3(32, 4, 1)"
         in text
     )
     assert re.search(r"j1_? = threadIdx\.x;\s+const int i1 = threadIdx\.y;", text)
