@@ -13,7 +13,7 @@ order. A value that only one iteration of shared loops reads is kept for that it
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.explain.expression import affine_text
@@ -220,21 +220,28 @@ class _Meaning(Formulas):
         }
         yield from (self._formula_line(view, "") for view in order if view in first)
         groups: list[tuple[list[Item], int] | int] = []
-        mates = set[int]()
+        mates: dict[int, Item] = {}
+        orders = set[tuple[str, ...]]()
         for value in (each for each in order if each not in first):
             if isinstance(nodes[value], View):
                 groups.append(value)
-                mates = set()
+                mates = {}
                 continue
             item = self._item(value)
             items, depth = group if not isinstance(group := (groups or [0])[-1], int) else ([], 0)
-            shared = self._joined(item, items, depth, mates) if mates else None
+            shared = self._joined(item, items[0], depth, mates, orders) if mates else None
             onto = item.node.base is not None
-            mates = set() if onto else {*(mates if shared else ()), value}
             if shared is None:
+                mates, orders = {}, set()
                 groups.append(([item], 0 if onto else len(item.node.output_axes())))
             else:
-                groups[-1] = [*items, shared[0]], shared[1]
+                item = shared[0]
+                items.append(item)
+                groups[-1] = items, shared[1]
+            orders.add(tuple(item.outer()))
+            mates[value] = item
+            if onto:
+                mates = {}
         items = [item for group in groups if not isinstance(group, int) for item in group[0]]
         self.readers: dict[int, set[int]] = {}
         for item in items:
@@ -247,29 +254,37 @@ class _Meaning(Formulas):
                 yield from self._group(*group, alone=len(items) == 1)
 
     def _joined(
-        self, item: Item, items: Sequence[Item], depth: int, mates: Container[int]
+        self,
+        item: Item,
+        first: Item,
+        depth: int,
+        mates: Mapping[int, Item],
+        orders: Set[tuple[str, ...]],
     ) -> tuple[Item, int] | None:
-        """A value with the letters of the loops that it shares with others, and how many these are; None of none."""
-        node, first, dims = item.node, items[0], item.node.output_axes()
-        outer = {each.value: each.outer() for each in items}
+        """A value with the letters of the loops that it shares with others, and how many these are; None of none.
+
+        ``orders`` are those in which the others have letters.
+        """
+        node, dims = item.node, item.node.output_axes()
         reads = [read for read in self._all_reads(node) if read[0] in mates]
         if not reads or node.base is not None or node.scatters():
             return None
         letters: dict[int, str] = {}
         for other in first.node.output_axes()[:depth]:
             shared = first.letters[other]
-            at = {index[outer[source].index(shared)] for source, index in reads}
+            at = {index[mates[source].outer().index(shared)] for source, index in reads}
             axes = [axis for axis in dims if {item.letters[axis]} == at]
             if not axes or node.sizes[axes[0]] != first.node.sizes[other]:
                 break
             letters[axes[0]] = shared
         count = len(letters)
-        every = [*outer.values(), [letters.get(axis, "") for axis in dims]]
-        while count and any({*one[:count]} != {*every[0][:count]} for one in every):
+        every = [*orders, tuple(letters.get(axis, "") for axis in dims)]
+        own = first.outer()
+        while count and any({*one[:count]} != {*own[:count]} for one in every):
             count -= 1
         if count == 0:
             return None
-        letters = {axis: word for axis, word in letters.items() if word in every[0][:count]}
+        letters = {axis: word for axis, word in letters.items() if word in own[:count]}
         used = set(letters.values())
         for axis, name in item.letters.items():
             if axis not in letters:
