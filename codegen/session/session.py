@@ -389,7 +389,10 @@ class Session:
         for cell in solved.needed:
             arrays_of_kind = kept.get(cell.kind)
             path = solved.built.paths.get(cell, cell.name)
-            arrays.append(self._fixed(cell) if arrays_of_kind is None else arrays_of_kind[path])
+            if cell.kind == "merged":  # a sum over other ranks, which this process has not seen
+                arrays.append(np.zeros(solved.dims(cell), NUMPY_TYPES[solved.type_of(cell)]))
+            else:
+                arrays.append(self._fixed(cell) if arrays_of_kind is None else arrays_of_kind[path])
         shaped = solved.shaped()
         return shaped, values_of(shaped, arrays, [size.fixed or 0 for size in shaped.sizes])
 

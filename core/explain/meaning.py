@@ -279,12 +279,12 @@ class _Meaning(Formulas):
             letters[axes[0]] = shared
         count = len(letters)
         every = [*orders, tuple(letters.get(axis, "") for axis in dims)]
-        own = first.outer()
-        while count and any({*one[:count]} != {*own[:count]} for one in every):
+        outer = first.outer()
+        while count and any({*one[:count]} != {*outer[:count]} for one in every):
             count -= 1
         if count == 0:
             return None
-        letters = {axis: word for axis, word in letters.items() if word in own[:count]}
+        letters = {axis: word for axis, word in letters.items() if word in outer[:count]}
         used = set(letters.values())
         for axis, name in item.letters.items():
             if axis not in letters:
