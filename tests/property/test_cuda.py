@@ -392,28 +392,23 @@ SIDE_BY_SIDE = (
     *itertools.product(("ik*kj~ijk >> +ijk~ij",), (69, 126, 130), (1, 3, 132)),
 )
 """Texts, the length of a row, and the multiprocessors that known extents are compiled for, None where they are not."""
-IN_BANKS = pytest.mark.xfail(
-    strict=True,
-    reason="the price of a block has no term for f64 that meet in banks: 1.9 cycles a read",
-)
 
 
 @pytest.mark.parametrize(
     ("dtype", "text", "length", "multiprocessors"),
     [
         *((np.float32, *case) for case in share(SIDE_BY_SIDE)),
-        *(
-            pytest.param(np.float64, *case, marks=IN_BANKS if case[1:] == (69, 3) else ())
-            for case in share(SIDE_BY_SIDE, 3)
-        ),
+        *((np.float64, *case) for case in share(SIDE_BY_SIDE, 3)),
     ],
 )
 def test_rows_of_any_length_are_stored_side_by_side(
     text: str, length: int, dtype: type[Any], multiprocessors: int | None
 ) -> None:
-    """A row that begins inside of a sector costs one more for each warp, 5 for 4 of f32, and no more; a copy nothing.
+    """A row that begins inside of a sector costs one more for each run of a warp, and no more; a copy nothing.
 
-    That holds of known extents whichever tile they have: devices of few multiprocessors have other ones.
+    Of f32 that is 5 for 4; runs of f64 may have two sectors. Banks of shared memory are met once.
+
+    This holds of known extents whichever tile they have: devices of few multiprocessors have other ones.
     """
     batch = (2,) if "b" in text else ()
     second = (64, length) if "kj" in text else (length, 64)
@@ -424,17 +419,15 @@ def test_rows_of_any_length_are_stored_side_by_side(
     assert GPU.device is not None
     device = replace(GPU.device, multiprocessors=multiprocessors or GPU.device.multiprocessors)
     program = lower(shaped, replace(GPU, device=device))
-    source = emulated.of_one_width([program], cuda.emit(program))
+    source = emulated.whole_statements(emulated.of_one_width([program], cuda.emit(program)))
     (output,), traffic = traffic_of(load(source, "f.cu", checked=True), "f", shaped, arrays)
     assert (output == 64).all()
     stored = [each for each in traffic if (each.space, each.access) == ("global", "write")]
-    assert sum(each.cost for each in stored) <= 1.25 * sum(each.ideal for each in stored)
-    lines = source.splitlines()
-    held = [e for e in traffic if e.space == "shared" and "_stored[" in lines[e.line - 1]]
-    ends = 1.2 if dtype is np.float32 else 1.5
-    assert sum(each.cost for each in held) <= ends * sum(each.ideal for each in held)
-    copied = [e for e in traffic if (e.space, e.access) == ("shared", "read") and e not in held]
-    assert max(each.ratio() for each in copied) == 1
+    begun = 1.25 if dtype is np.float32 else 1.5
+    assert sum(each.cost for each in stored) <= begun * sum(each.ideal for each in stored)
+    shared = [each for each in traffic if each.space == "shared"]
+    assert max(each.ratio() for each in shared if each.access == "read") == 1
+    assert sum(each.cost for each in shared) <= 1.1 * sum(each.ideal for each in shared)
 
 
 def sample(path: Path) -> tuple[Shaped, list[Any]]:

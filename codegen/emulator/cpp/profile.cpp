@@ -20,6 +20,7 @@ constexpr uint64_t SECTOR = 32, BANKS = 32, WORD = 4;
 // request of the warp.
 struct Request {
   int count = 0;
+  int lane[WARP];
   uint64_t address[WARP];
   uint64_t bytes[WARP];
 };
@@ -49,19 +50,20 @@ void add_global(const Request& r, Total& total) {
   total.ideal += (bytes + SECTOR - 1) / SECTOR;
 }
 
-// Lanes of wide accesses are served in groups that together need each bank once: 32, 16 of 8 bytes, 8 of 16.
+// Lanes of wide accesses are served in groups that together need each bank once: 32, 16 of 8 bytes, 8 of 16. Which lanes
+// are a group does not depend on which of them take part.
 void add_shared(const Request& r, Total& total) {
   uint64_t widest = *std::max_element(r.bytes, r.bytes + r.count);
   int group = static_cast<int>(BANKS * WORD / std::max(widest, WORD));
-  for (int first = 0; first < r.count; first += group) {
-    std::set<uint64_t> words[BANKS];
-    for (int i = first; i < std::min(first + group, r.count); ++i) {
-      total.bytes += r.bytes[i];
-      for (uint64_t w = r.address[i] / WORD; w <= (r.address[i] + r.bytes[i] - 1) / WORD; ++w)
-        words[w % BANKS].insert(w);
-    }
+  std::map<int, std::map<uint64_t, std::set<uint64_t>>> words;  // by group and bank
+  for (int i = 0; i < r.count; ++i) {
+    total.bytes += r.bytes[i];
+    for (uint64_t w = r.address[i] / WORD; w <= (r.address[i] + r.bytes[i] - 1) / WORD; ++w)
+      words[r.lane[i] / group][w % BANKS].insert(w);
+  }
+  for (const auto& [_, banks] : words) {
     size_t most = 1;
-    for (const auto& bank : words) most = std::max(most, bank.size());
+    for (const auto& [bank, each] : banks) most = std::max(most, each.size());
     total.cost += most;
     total.ideal++;
   }
@@ -81,6 +83,7 @@ void count_access(const void* p, size_t bytes, Access access, const void* code) 
   uint32_t repetition = repetitions[{instruction, sm.current}]++;
   auto key = std::make_tuple(instruction, sm.current / WARP, repetition);
   Request& r = open[key];
+  r.lane[r.count] = sm.current % WARP;
   r.address[r.count] = instruction.is_shared ? static_cast<uint64_t>(static_cast<const char*>(p) - sm.shared)
                                              : reinterpret_cast<uint64_t>(p);
   r.bytes[r.count++] = bytes;
