@@ -27,7 +27,6 @@ from ilang.codegen.call.memory import NO_SPACE, argument
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.size_class import size_class
 from ilang.core.ir.syntax import Module
 from ilang.core.machine import CPU
 from ilang.core.notation.files.module import exports, parse_module
@@ -83,9 +82,8 @@ def filled_call(graph: Graph, arrays: Sequence[Array]) -> Callable[[int, int], f
     """A function of a fill and a number of calls that gives their mean time; memory is filled before each."""
     dtypes, ranks = [SUPPORTED[a.dtype] for a in arrays], [a.ndim for a in arrays]
     shaped = pipeline.infer(graph, dtypes, ranks)
-    small = size_class(shaped, [a.shape for a in arrays], CPU)
     extents = pipeline.fit(shaped, [a.shape for a in arrays])
-    text, interface = c.emit(pipeline.lower(shaped, small=small)), interface_of(shaped, CPU)
+    text, interface = c.emit(pipeline.lower(shaped)), interface_of(shaped, CPU)
     library = Compiled(interface, lambda: text, text).library(threads=False)
     sizes = np.array([extents[n] for n in interface.arguments] or [0], np.int64)
     outputs = [np.empty(shape, dtype) for shape, dtype in outputs_of(shaped, extents)]

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.calculus.extent import PLAIN
 from ilang.core.dtype import BYTES, FLOATS
+from ilang.core.ir.known_extents import USUAL
 from ilang.core.ir.scalar import Apply, Load, Scalar, scalars_within
 from ilang.core.ir.shaped import Assignment, Shaped, Size
-from ilang.core.ir.size_class import USUAL
 from ilang.core.machine import Machine
 from ilang.core.ops import COSTS, PRIMITIVES, ROUNDED
 from ilang.core.record import record

@@ -340,7 +340,7 @@ class Multiprocessor:
 class Machine:
     """A processor, or a family of them.
 
-    Extents below ``small_extent`` are a size class of their own: too small for tiles and blocks.
+    Extents below ``small_extent`` are too small for tiles and blocks.
     ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy. From
     ``divided_iterations`` on, a loop that divides by one number is faster where it multiplies instead. ``device`` is
     what a GPU has besides; ``core`` is what prices of loops rest on, of a CPU. Of what ranks sum, at least

@@ -7,7 +7,7 @@ step, and the steps of each kind of machine, are in ``steps.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -216,13 +216,13 @@ def gradients_attached(shaped: Shaped) -> Shaped:
     return attached
 
 
-def lower(shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()) -> Program:
-    """The kernels of a shaped program for a machine; ``small`` sizes are those of a size class.
+def lower(shaped: Shaped, machine: Machine = CPU) -> Program:
+    """The kernels of a shaped program for a machine.
 
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
-    program: Program = _last(steps_below(shaped, machine, small))
+    program: Program = _last(steps_below(shaped, machine))
     return program
 
 
@@ -361,31 +361,29 @@ def described_stages(
     yield HOST.stage, HOST.summary, HOST.show(host_of(program))
 
 
-def steps_below(
-    shaped: Shaped, machine: Machine, small: Collection[int] = ()
-) -> Iterator[tuple[Step, Any]]:
+def steps_below(shaped: Shaped, machine: Machine) -> Iterator[tuple[Step, Any]]:
     """Every step from a shaped program to its kernels for a machine, with what it gives.
 
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
     try:
-        yield from _steps(shaped, machine, small)
+        yield from _steps(shaped, machine)
     except ScheduleError as error:
         from ilang.core.schedule.advice import advised
 
-        raise advised(shaped, error, lambda other: _lowered(other, machine, small)) from None
+        raise advised(shaped, error, lambda other: _lowered(other, machine)) from None
 
 
-def _steps(shaped: Shaped, machine: Machine, small: Collection[int]) -> Iterator[tuple[Step, Any]]:
+def _steps(shaped: Shaped, machine: Machine) -> Iterator[tuple[Step, Any]]:
     value: Any = shaped
     for step in (*LOWERING, *PASSES[machine.kind]):
-        value = _taken(step, value, machine, *((small,) if step in OF_SIZE_CLASSES else ()))
+        value = _taken(step, value, machine)
         yield step, value
 
 
-def _lowered(shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()) -> Program:
-    program: Program = _last(_steps(shaped, machine, small))
+def _lowered(shaped: Shaped, machine: Machine = CPU) -> Program:
+    program: Program = _last(_steps(shaped, machine))
     return program
 
 
@@ -397,9 +395,9 @@ def _last(steps: Iterator[tuple[Step, Any]]) -> Any:
     return value
 
 
-def _taken(step: Step, value: Any, machine: Machine, *small: Collection[int]) -> Any:
-    """The result of a step for a machine, and for a size class, verified; one that is unchanged has been."""
-    given = step.run(value, machine, *small)
+def _taken(step: Step, value: Any, machine: Machine) -> Any:
+    """The result of a step for a machine, verified; one that is unchanged has been."""
+    given = step.run(value, machine)
     if step.verify is not None and given is not value:
         step.verify(given, value)
     return given
@@ -420,13 +418,13 @@ def _in_order(shaped: Shaped) -> Shaped:
     return products_in_order(shaped)
 
 
-def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
-    from ilang.core.ir.size_class import extents_of
+def _moved(shaped: Shaped, machine: Machine) -> Any:
+    from ilang.core.ir.known_extents import extents_of
     from ilang.core.transform.conditions import without_met_guards
     from ilang.core.transform.views import moved_views
 
     program = _in_order(without_met_guards(shaped))
-    return moved_views(program, extents_of(program, small, machine))
+    return moved_views(program, extents_of(program, machine))
 
 
 FRONT = (
@@ -517,18 +515,17 @@ SCHEDULE = Step(
     "schedule",
     lazy("explain.schedule", "scheduled_text"),
 )
-"""The step that chooses, for a machine and for a size class."""
+"""The step that chooses."""
 AS_WRITTEN = replace(SCHEDULE, run=lazy("schedule.shaped_to_schedule", "shaped_to_schedule"))
 """The same for a program whose values are computed as it says, each once."""
 
 _loops = lazy("passes.nest_to_kernel", "nest_to_kernel")
 _assignment_text = lazy("explain.assignments", "assignment_text")
 
-OF_SIZE_CLASSES = (VIEWS, COLLAPSED, SCHEDULE)
-"""The steps that take the small sizes of a size class as well."""
-
 LOWERING = (
-    *OF_SIZE_CLASSES,
+    VIEWS,
+    COLLAPSED,
+    SCHEDULE,
     Step(
         "core/passes/nest_to_kernel.py",
         "schedule",

@@ -30,12 +30,11 @@ MOST_PLANS = 256
 class Specialization:
     """One shaped program and its compiled form. Safe to use from several threads."""
 
-    __slots__ = ("_compiled", "_lock", "_offloaded", "_plans", "names", "shaped", "small")
+    __slots__ = ("_compiled", "_lock", "_offloaded", "_plans", "names", "shaped")
 
-    def __init__(self, shaped: Shaped, small: frozenset[int] = frozenset()) -> None:
-        """Nothing is compiled yet; ``small`` sizes are those of the size class that it is for."""
+    def __init__(self, shaped: Shaped) -> None:
+        """Nothing is compiled yet."""
         self.shaped = shaped
-        self.small = small
         self.names = names_of(shaped)
         self._compiled: Compiled | None = None
         self._plans: dict[tuple[int, ...], CallPlan] = {}
@@ -54,7 +53,7 @@ class Specialization:
         if self._compiled is None:
             with self._lock.taken():
                 if self._compiled is None:
-                    key = repr((self.shaped, sorted(self.small)))
+                    key = repr(self.shaped)
                     self._compiled = Compiled(interface_of(self.shaped, CPU), self._text, key)
         return self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
 
@@ -66,14 +65,14 @@ class Specialization:
         """
         from ilang.codegen.device.offload import Offloaded
 
-        make = partial(Offloaded, self.shaped, self.small, device)
+        make = partial(Offloaded, self.shaped, device)
         return self._lock.kept(self._offloaded, device, make)
 
     def _text(self) -> str:
-        """The program as C: a function of what is inferred and the size class, and of nothing else."""
+        """The program as C: a function of what is inferred, and of nothing else."""
         from ilang.codegen.targets import c
 
-        return c.emit(pipeline.lower(self.shaped, CPU, self.small), stoppable=True)
+        return c.emit(pipeline.lower(self.shaped, CPU), stoppable=True)
 
     def evaluate(self, arrays: Sequence[Array], extents: Sequence[int], out: object) -> Any:
         """The results by NumPy, written to ``out`` where there is one.

@@ -1,8 +1,7 @@
 """The versions of a component: programs with the extents of the arrays at hand, and those that leave extents open.
 
 A call is compiled for the element types and the extents of its arrays. A component has up to ``MOST_VERSIONS`` such
-programs; calls with further extents share a general one, whose extents are arguments. A general program is compiled for
-a size class (``core/ir/size_class.py``), so it too depends on the arrays of the call alone.
+programs; calls with further extents share a general one, whose extents are arguments.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ MOST_VERSIONS = 16
 VARIABLE = "I_VERSIONS"
 """The environment variable with the number of versions of a component; ``all`` is as many as there are calls."""
 
-Key = tuple[tuple[str | None, ...], tuple[int, ...], tuple[int | None, ...] | None, frozenset[int]]
-"""Element types, ranks, the extents that are fixed (None: no more than in the text), and a size class."""
+Key = tuple[tuple[str | None, ...], tuple[int, ...], tuple[int | None, ...] | None]
+"""Element types, ranks, and the extents that are fixed (None: no more than in the text)."""
 
 
 @record
@@ -93,24 +92,22 @@ class Versions:
             DataError: E0772, E0773 (an extent that is to stay open, and that no array has).
         """
         from ilang.codegen.call.specialization import Specialization
-        from ilang.core.ir.size_class import size_class
-        from ilang.core.machine import CPU
         from ilang.core.passes.solved_to_shaped import open_sizes, with_fixed
 
-        ranks, classed = tuple(map(len, shapes)), size_class(shaped, shapes, CPU)
+        ranks = tuple(map(len, shapes))
         if self.dynamic is not None:
             left = open_sizes(shaped, self._open_names(shaped))
             fixed = tuple(None if n in left else extent for n, extent in enumerate(extents))
-            key = (types, ranks, fixed, classed & left)
+            key = (types, ranks, fixed)
             known = self._programs.get(key)
             if known is None and self._has_room(shaped):
-                program = Specialization(with_fixed(shaped, fixed), classed & left)
+                program = Specialization(with_fixed(shaped, fixed))
                 known = self._programs.setdefault(key, program)
             if known is not None:
                 return known
-        general: Key = (types, ranks, None, classed)
+        general: Key = (types, ranks, None)
         known = self._programs.get(general)
-        return known or self._programs.setdefault(general, Specialization(shaped, classed))
+        return known or self._programs.setdefault(general, Specialization(shaped))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled as what stays open; programs are compiled again."""
@@ -135,7 +132,7 @@ class Versions:
     def _has_room(self, shaped: Shaped) -> bool:
         """Whether there may be one more program for extents at hand; where not, that is said once."""
         most = most_versions()
-        if most is None or sum(fixed is not None for _, _, fixed, _ in self._programs) < most:
+        if most is None or sum(fixed is not None for _, _, fixed in self._programs) < most:
             return True
         if most and not self._warned:
             self._warned = True
@@ -150,8 +147,8 @@ class Versions:
         return False
 
     def listed(self) -> tuple[Version, ...]:
-        """The programs that there are, in the order of the first calls; those of size classes once."""
-        return tuple(dict.fromkeys(_version(each.shaped) for each in self._programs.values()))
+        """The programs that there are, in the order of the first calls."""
+        return tuple(_version(each.shaped) for each in self._programs.values())
 
 
 def _version(shaped: Shaped) -> Version:

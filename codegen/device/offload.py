@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, Error
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 T = TypeVar("T")
 Space = Callable[[int], tuple[Any, int]]
@@ -149,7 +146,7 @@ class _OfThread(threading.local):
 class Offloaded:
     """One shaped program on one device, compiled when it is made. Safe to use from several threads."""
 
-    def __init__(self, shaped: Shaped, small: Collection[int], device: Device) -> None:
+    def __init__(self, shaped: Shaped, device: Device) -> None:
         """Compile and load the program.
 
         Raises:
@@ -160,8 +157,8 @@ class Offloaded:
         name = function_identifier(shaped.name)
         self._arguments = interface_of(shaped, GPU).arguments
         self._names = arguments.names_of(shaped)
-        source = repr(("cuda", name, shaped, sorted(small)))
-        lowered = functools.partial(pipeline.lower, shaped, GPU, small)
+        source = repr(("cuda", name, shaped))
+        lowered = functools.partial(pipeline.lower, shaped, GPU)
         self._executable = device.load(DeviceSource(name, source, lowered))
         self._sized: dict[tuple[int, ...], SizedProgram] = {}
         self._spaces: dict[int, DeviceArray] = {}

@@ -50,7 +50,7 @@ def check_cuda(shaped: Shaped) -> CudaCheck:
     runs = extents_of(function)[0]
     if not runs:
         return CudaCheck(0, 0, "CUDA not run: too large")
-    program = Offloaded(shaped, (), emulated(checked=True))
+    program = Offloaded(shaped, emulated(checked=True))
     emulator().take_findings()
     for extents in runs:
         case = case_of(function, extents)

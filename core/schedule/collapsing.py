@@ -11,11 +11,9 @@ axes: it is printed as a definition.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
+from ilang.core.ir.known_extents import extents_of
 from ilang.core.ir.schedule import schedule_text
 from ilang.core.ir.shaped import Assignment, Input, Shaped
-from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import inlining
@@ -23,13 +21,12 @@ from ilang.core.schedule.shaped_to_schedule import computes_again, shaped_to_sch
 from ilang.core.schedule.written import written_nest
 
 
-def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Shaped:
+def shaped_to_collapsed(shaped: Shaped, machine: Machine) -> Shaped:
     """The program over fewer axes; itself where that is the same.
 
     Args:
         shaped: the program.
         machine: what it is for.
-        small: the sizes that are small, of those that are not fixed: a size class.
     """
     if all(len(node.axes) < 2 for node in shaped.nodes if not isinstance(node, Input)):
         return shaped
@@ -43,7 +40,7 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
     from ilang.core.transform.scans import scans_reduced
     from ilang.core.transform.scattered import summed_before
 
-    extents = extents_of(shaped, small, machine)
+    extents = extents_of(shaped, machine)
 
     def changed(program: Shaped) -> Shaped:
         is_tiled = (
@@ -51,20 +48,20 @@ def shaped_to_collapsed(shaped: Shaped, machine: Machine, small: Collection[int]
         )  # blocks of a GPU leave out the tiles in which no guard holds
         if is_tiled:
             program = distributed_functions(scans_reduced(program))
-            program = repeated_functions(program, extents_of(program, small, machine))
+            program = repeated_functions(program, extents_of(program, machine))
             unstored = inlining(program).inlined
             program = with_long_rows(program, machine.vector_lanes("f32"), unstored)
-            program = masked_operands(program, extents_of(program, small, machine))
-            program = padded_windows(program, extents_of(program, small, machine), machine)
-            program = summed_before(program, extents_of(program, small, machine))
-        collapsed = collapsed_axes(program, extents_of(program, small, machine), machine)
+            program = masked_operands(program, extents_of(program, machine))
+            program = padded_windows(program, extents_of(program, machine), machine)
+            program = summed_before(program, extents_of(program, machine))
+        collapsed = collapsed_axes(program, extents_of(program, machine), machine)
         return grouped_rows(collapsed, machine) if is_tiled else collapsed
 
     bare = _unwritten(shaped)
     collapsed = changed(bare)
     if collapsed is bare or computes_again(bare, extents, machine):
         return shaped
-    if bare is shaped or _is_chosen(shaped, bare, machine, small):
+    if bare is shaped or _is_chosen(shaped, bare, machine):
         return collapsed
     return changed(shaped)
 
@@ -79,9 +76,9 @@ def _unwritten(shaped: Shaped) -> Shaped:
     return shaped if nodes == shaped.nodes else replace(shaped, nodes=nodes)
 
 
-def _is_chosen(shaped: Shaped, bare: Shaped, machine: Machine, small: Collection[int]) -> bool:
+def _is_chosen(shaped: Shaped, bare: Shaped, machine: Machine) -> bool:
     """Whether every schedule that is written is what is chosen without any."""
-    chosen = shaped_to_schedule(bare, machine, small).nests
+    chosen = shaped_to_schedule(bare, machine).nests
     for node, nest in zip(shaped.nodes, chosen, strict=True):
         written = written_nest(node) if isinstance(node, Assignment) else None
         if written is None:

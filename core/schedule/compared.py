@@ -12,9 +12,9 @@ from contextlib import suppress
 from itertools import chain, islice, permutations, product
 
 from ilang.core.diagnostic import ScheduleError
+from ilang.core.ir.known_extents import USUAL, Extents, extents_of
 from ilang.core.ir.schedule import Loop, Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ir.size_class import SMALL, USUAL, Extents, extents_of
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.choice import analysed
@@ -128,7 +128,7 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
         return tuple(page for _, page in sorted(pages.items())), is_all
     free = shaped_to_schedule(without_schedules(scheduled.shaped), scheduled.machine)
     pages, is_all = _pages(free)
-    extents = extents_of(scheduled.shaped, (), scheduled.machine)
+    extents = extents_of(scheduled.shaped, scheduled.machine)
     for value, page in pages.items():
         node, nest = scheduled.assigned(value)
         if node.schedule is not None or nest != free.nests[value]:
@@ -139,7 +139,7 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
 def compared_places(shaped: Shaped, machine: Machine) -> tuple[Priced, ...]:
     """The values that are computed once, or again for each reader, because that is cheaper."""
     nests = shaped_to_schedule(shaped, machine).nests
-    values = reversed(places(shaped, extents_of(shaped, (), machine), machine, nests))
+    values = reversed(places(shaped, extents_of(shaped, machine), machine, nests))
     return tuple(_priced_place(shaped, place) for place in values)
 
 
@@ -191,7 +191,7 @@ def _pages_of_blocks(scheduled: Scheduled) -> tuple[dict[int, Priced], bool]:
     shaped, machine, pages = scheduled.shaped, scheduled.machine, dict[int, Priced]()
     if scheduled.is_apart:
         return pages, False
-    extents = extents_of(shaped, (), machine)
+    extents = extents_of(shaped, machine)
     for value, tiles in tiles_by_price(shaped, extents, machine):
         node, nest = scheduled.assigned(value)
         if not tiles or (nest.factors, nest.order) != (tiles[0][0].factors, tiles[0][0].order):
@@ -217,7 +217,7 @@ def _nests_with_block(scheduled: Scheduled, value: int, tile: BlockTile) -> tupl
     shaped, machine = scheduled.shaped, scheduled.machine
     written = [written_nest(n) if isinstance(n, Assignment) else None for n in shaped.nodes]
     asked = [tile if n == value else nest for n, nest in enumerate(written)]
-    extents = extents_of(shaped, (), machine)
+    extents = extents_of(shaped, machine)
     return choose_for_gpu(shaped, asked, Provenance(shaped), extents, machine).nests
 
 
@@ -291,7 +291,7 @@ def _with_other_blocks(scheduled: Scheduled) -> Iterator[tuple[Nest | None, ...]
     """The nests of a program for a GPU in which a contraction has other blocks, the cheapest first."""
     if scheduled.is_apart:
         return
-    extents = extents_of(scheduled.shaped, (), scheduled.machine)
+    extents = extents_of(scheduled.shaped, scheduled.machine)
     for value, tiles in tiles_by_price(scheduled.shaped, extents, scheduled.machine):
         for tile, _ in tiles[1:]:
             with suppress(ScheduleError):
@@ -357,7 +357,7 @@ def _analysis(scheduled: Scheduled) -> Analysis | None:
     if machine.core is None or scheduled.is_apart:
         return None
     written = [written_nest(n) if isinstance(n, Assignment) else None for n in shaped.nodes]
-    extents = extents_of(shaped, (), machine)
+    extents = extents_of(shaped, machine)
     return analysed(shaped, written, Provenance(shaped), extents, machine)
 
 
@@ -388,7 +388,7 @@ def _priced_loops(
     )
     reason = _reason(candidates, "Schedule")
     if any(analysis.extents.fixed(size) is None for size in node.sizes):
-        reason += f" Extents that are not known count as {USUAL}, or {SMALL} where they are small."
+        reason += f" Extents that are not known count as {USUAL}."
     name = analysis.shaped.tensors[value].name
     return Priced(name, unscheduled(node), "schedule", len(priced), candidates, reason)
 

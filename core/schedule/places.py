@@ -17,10 +17,10 @@ from functools import cached_property
 from math import prod
 
 from ilang.core.dtype import BYTES
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.ops import COSTS
 from ilang.core.schedule.choose.inlining import Inlining, inlining

@@ -10,12 +10,12 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from ilang.core.diagnostic import ScheduleError
+from ilang.core.ir.known_extents import Extents, extents_of
 from ilang.core.ir.schedule import Group, Nest, Plan, Root, Scheduled, has_units
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ir.size_class import Extents, extents_of
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import replace
 from ilang.core.schedule.accumulation import accumulated, copies
@@ -33,42 +33,37 @@ _Chosen = tuple[Shaped, Choice, bool]
 """A program, what is chosen for it, and whether it has matrices of each kernel's own that its text has not."""
 
 
-def priced_schedule(
-    shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()
-) -> Scheduled:
+def priced_schedule(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
     """The schedule of a program in which values are computed once, or again for each reader, by price (``places.py``).
 
     Arguments and errors are those of ``shaped_to_schedule``, which takes the program as it is.
     """
-    chosen = _chosen(shaped, machine, small)
+    chosen = _chosen(shaped, machine)
     _, choice, is_apart = chosen
     if machine.core is not None and not is_apart:
         from ilang.core.schedule.places import computed_again
 
-        extents = extents_of(shaped, small, machine)
+        extents = extents_of(shaped, machine)
         program = computed_again(shaped, extents, machine, choice.nests)
-        chosen = chosen if program is shaped else _chosen(program, machine, small)
+        chosen = chosen if program is shaped else _chosen(program, machine)
     return _scheduled(chosen, machine)
 
 
-def shaped_to_schedule(
-    shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()
-) -> Scheduled:
+def shaped_to_schedule(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
     """The program with its schedule for a machine.
 
     Args:
         shaped: the program.
         machine: what it is for.
-        small: the sizes that are small, of those that are not fixed: a size class.
 
     Raises:
         ScheduleError: E0320 to E0334.
         MeaningError: E0251.
     """
-    return _scheduled(_chosen(shaped, machine, small), machine)
+    return _scheduled(_chosen(shaped, machine), machine)
 
 
-def _chosen(shaped: Shaped, machine: Machine, small: Collection[int]) -> _Chosen:
+def _chosen(shaped: Shaped, machine: Machine) -> _Chosen:
     """The choice for a program whose written schedules are legal."""
     written = [
         written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
@@ -80,7 +75,7 @@ def _chosen(shaped: Shaped, machine: Machine, small: Collection[int]) -> _Chosen
     if machine.device is None:
         check_nests(shaped, written)
         written = [nest if nest is None else without_blocks(nest) for nest in written]
-    extents = extents_of(shaped, small, machine)
+    extents = extents_of(shaped, machine)
     apart = _apart(shaped, written, extents, machine)
     if apart is not None:
         return *apart, apart[0] is not shaped

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Chunks, Nest, RegisterTile, Scheduled, unscheduled
 from ilang.core.ir.shaped import Assignment, Read
-from ilang.core.ir.size_class import Extents
 from ilang.core.schedule.choose.accesses import Access
 from ilang.core.schedule.choose.loop_cost import LoopPrice
 from ilang.core.schedule.choose.packing import TileAxes

@@ -24,9 +24,9 @@ from ilang.core.calculus.extent import number, product
 from ilang.core.ir.assignments import fixed_values, sources, updated_values, viewed_values
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.ids import ValueId
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.scalar import Position, scalars_within
 from ilang.core.ir.shaped import Assignment, Derivation, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import mapped, replace
 from ilang.core.transform.extended import ExtendedProgram

@@ -17,9 +17,9 @@ from ilang.core.calculus.affine import Affine, axis_index, variables_of
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import sources
 from ilang.core.ir.ids import ValueId
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.record import mapped, replace
 from ilang.core.transform.extended import ExtendedProgram
 

@@ -10,9 +10,9 @@ from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.assignments import ordered, sources
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.ids import ValueId
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.scalar import Apply, Operand, Position, scalars_within, with_operands
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
-from ilang.core.ir.size_class import Extents
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
 from ilang.core.record import replace

@@ -17,9 +17,9 @@ from ilang.core.calculus.affine import Affine, Within, axis_index, variables_of
 from ilang.core.dtype import BYTES
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.ids import ValueId
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.scalar import Apply, Constant, Operand, Position, Scalar, neutral
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.transform.extended import ExtendedProgram

@@ -12,9 +12,9 @@ from __future__ import annotations
 from ilang.core.calculus.affine import axis_index
 from ilang.core.ir.assignments import reading
 from ilang.core.ir.ids import ValueId
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.scalar import Apply, Operand, Position, Scalar, operands_of, scalars_within
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.ops import SLOW
 from ilang.core.record import mapped, mapped_inside, replace
 from ilang.core.transform.extended import ExtendedProgram

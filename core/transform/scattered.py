@@ -14,9 +14,9 @@ from math import prod
 from ilang.core.calculus.affine import axis_index, variables_of
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.assignments import without_axes
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.scalar import Apply, Convert, Operand, Scalar, converted
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.record import replace
 from ilang.core.transform.extended import ExtendedProgram
 

@@ -20,8 +20,8 @@ Views of views become one where their dimensions agree, and none where they undo
 
 from __future__ import annotations
 
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.shaped import Shaped, View
-from ilang.core.ir.size_class import Extents
 
 
 def moved_views(shaped: Shaped, extents: Extents) -> Shaped:

@@ -65,7 +65,7 @@ WORKLOADS: dict[str, Workload] = {
 
 
 def _less(extent: int) -> int:
-    """A smaller extent of the same size class; one that a program may fix stays."""
+    """A smaller extent; one that a program may fix stays."""
     return extent if extent <= FIXED else 2 * CPU.small_extent
 
 
@@ -81,9 +81,7 @@ def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
     small = tuple(
         array[tuple(slice(0, 2 * CPU.small_extent) for _ in array.shape)] for array in arrays
     )
-    with contextlib.suppress(
-        Error
-    ):  # compile, but for programs with fixed extents, for the same size class
+    with contextlib.suppress(Error):  # compile, but for programs with fixed extents
         component(*small, threads=threads)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     begun = threading.Event()

@@ -16,8 +16,8 @@ from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
+from ilang.core.ir.known_extents import extents_of
 from ilang.core.ir.shaped import Shaped
-from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.notation.files.module import parse_module
 from ilang.core.source import Source
@@ -226,4 +226,4 @@ def training_step(count: int, text: str = TRAINED, shape: str = "3|4") -> Shaped
 def attending_step(count: int) -> Shaped:
     """The step of training of so many blocks of a transformer, whose matrices are larger than caches."""
     shaped = training_step(count, ATTENDING, "2,4000|64")
-    return moved_views(shaped, extents_of(shaped, (), CPU))
+    return moved_views(shaped, extents_of(shaped, CPU))

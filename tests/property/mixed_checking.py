@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ilang.core import pipeline
+from ilang.core.ir.known_extents import extents_of
 from ilang.core.ir.shaped import Shaped
-from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
@@ -33,7 +33,7 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
             runs = range(len(drawn.runs)) if drawn.fixed is None else (drawn.fixed,)
             for run in runs:
                 _by_oracle(shaped, drawn, run)
-                _by_oracle(moved_views(shaped, extents_of(shaped, (), CPU)), drawn, run)
+                _by_oracle(moved_views(shaped, extents_of(shaped, CPU)), drawn, run)
             subjects.append(
                 Subject(seed, "\n".join(says), shaped, kernels, [_run(drawn, n) for n in runs])
             )

@@ -11,8 +11,8 @@ import numpy as np
 import ilang
 from ilang.codegen.call.arguments import SUPPORTED
 from ilang.core import pipeline
+from ilang.core.ir.known_extents import extents_of
 from ilang.core.ir.shaped import Shaped
-from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
@@ -39,7 +39,7 @@ def check(notation: str, seeds: Sequence[int], mode: str) -> Tally:
             kernels = pipeline.lower(shaped, machine_of(mode))
             _read_again(drawn)
             extents = pipeline.fit(shaped, [array.shape for array in drawn.arrays])
-            for each in (shaped, moved_views(shaped, extents_of(shaped, (), CPU))):
+            for each in (shaped, moved_views(shaped, extents_of(shaped, CPU))):
                 _compare(drawn, evaluate(each, drawn.arrays, extents))
             run = Comparison(drawn.arrays, partial(_compare, drawn))
             subjects.append(Subject(seed, " ".join(says), shaped, kernels, [run]))

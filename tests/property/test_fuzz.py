@@ -11,8 +11,8 @@ import pytest
 
 from ilang.codegen.compile.compilers import find_compiler
 from ilang.core.diagnostic import ToolError
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.choose import known
 from ilang.core.schedule.choose.accesses import Accesses, strided_order

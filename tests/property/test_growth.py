@@ -10,7 +10,7 @@ import pytest
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error
-from ilang.core.ir.size_class import extents_of
+from ilang.core.ir.known_extents import extents_of
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.schedule.matrices.apart import computed_apart
 from tests.property.large import (
@@ -87,7 +87,7 @@ def test_looking_for_matrices_is_one_walk(machine: Machine) -> None:
     counts: list[int] = []
     for blocks in (1, 2, 3):
         shaped = attending_step(blocks)
-        extents = extents_of(shaped, (), machine)
+        extents = extents_of(shaped, machine)
         assert computed_apart(shaped, extents, machine) is not None
         counts.append(steps(partial(computed_apart, shaped, extents, machine)))
     one, two, three = counts

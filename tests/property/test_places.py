@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.core.ir.size_class import extents_of
+from ilang.core.ir.known_extents import extents_of
 from ilang.core.machine import CPU
 from ilang.core.schedule import places
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
@@ -94,7 +94,7 @@ def test_programs_have_values_in_all_places() -> None:
         text, shapes = program(random.Random(seed))
         shaped = i(text).shaped(shapes)
         nests = shaped_to_schedule(shaped).nests
-        found = places.places(shaped, extents_of(shaped, (), CPU), CPU, nests)
+        found = places.places(shaped, extents_of(shaped, CPU), CPU, nests)
         chosen.update((place.kept, place.is_again) for place in found)
     assert {kept for kept, _ in chosen} == {"stored", "kept inside loops", "in registers"}
     assert {again for _, again in chosen} == {False, True}

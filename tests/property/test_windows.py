@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from ilang.core.ir.known_extents import extents_of
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.record import replace
@@ -117,7 +117,7 @@ def test_thin_channels_are_no_lanes() -> None:
         sizes = list(shaped.sizes)
         sizes[node.sizes[axis]] = replace(sizes[node.sizes[axis]], fixed=width)
         reads = {read.index for value in shaped.nodes[:-1] for read in getattr(value, "reads", ())}
-        extents = extents_of(replace(shaped, sizes=tuple(sizes)), (), CPU)
+        extents = extents_of(replace(shaped, sizes=tuple(sizes)), CPU)
         found = tiling(node, dict.fromkeys(reads, 1.0), extents, CPU)
         assert found is not None
         assert found.lanes == node.output_axes()[lanes]

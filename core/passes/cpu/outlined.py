@@ -19,9 +19,9 @@ from ilang.core.cost import Work, of_loop
 from ilang.core.ir import kernel as ir
 from ilang.core.ir.cpu import Captured, Outline, ThreadEstimate, Tile, Transpose
 from ilang.core.ir.ids import BufferId
+from ilang.core.ir.known_extents import USUAL
 from ilang.core.ir.rewriting import unless_same
 from ilang.core.ir.scalar import Local
-from ilang.core.ir.size_class import USUAL
 from ilang.core.lower.uses import touched, use_of
 from ilang.core.names import Names
 from ilang.core.passes.cpu.shifted import reads_shifted_rows

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.fuse import mapping

@@ -13,9 +13,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ilang.core.dtype import BYTES
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Accesses, accesses_of
 from ilang.core.schedule.choose.inlining import Inlining, inlining

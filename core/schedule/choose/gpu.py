@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Nest, Role, Space
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import Accesses, Arrays, accesses_of, arrays_of, reads_of

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.dtype import BYTES
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Nest, Role
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL

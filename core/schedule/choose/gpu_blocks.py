@@ -19,8 +19,8 @@ from math import prod
 from typing import NamedTuple
 
 from ilang.core.dtype import BYTES
+from ilang.core.ir.known_extents import USUAL, Extents
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import USUAL, Extents
 from ilang.core.machine import MULTIPROCESSORS, Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Arrays

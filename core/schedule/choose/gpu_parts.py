@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.gpu_blocks import BlockShape, multiple
 from ilang.core.schedule.choose.terms import PART, RUN

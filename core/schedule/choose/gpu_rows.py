@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ilang.core.dtype import BYTES
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.gpu_parts import shared_part_of_rows

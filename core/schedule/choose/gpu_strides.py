@@ -19,9 +19,9 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Access, Arrays
 from ilang.core.schedule.choose.gpu_parts import has_few_results

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.accesses import Accesses, strided_order

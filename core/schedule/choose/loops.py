@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from math import ceil, prod
 
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Access
 from ilang.core.schedule.choose.loop_cost import LoopPrice, results_in_registers

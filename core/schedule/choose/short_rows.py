@@ -17,10 +17,10 @@ from math import ceil, prod
 from ilang.core.calculus.affine import variables_of
 from ilang.core.cost import cycles_of
 from ilang.core.dtype import BYTES
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.ops import SLOW
 from ilang.core.record import replace

@@ -27,9 +27,9 @@ from math import prod
 
 from ilang.core.calculus.affine import Affine, variables_of
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Nest, Role
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Access, Accesses, loop_order, reads_of

@@ -13,9 +13,9 @@ from math import prod
 from ilang.core.calculus.affine import variables_of
 from ilang.core.cost import cycles_of
 from ilang.core.dtype import BYTES
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Accesses

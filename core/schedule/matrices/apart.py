@@ -16,8 +16,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ir.size_class import Extents
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining

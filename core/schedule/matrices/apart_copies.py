@@ -11,9 +11,9 @@ from ilang.core.cost import UNITS, Work, of_assignments
 from ilang.core.dtype import BYTES
 from ilang.core.ir.assignments import renumbered, sources, without_axes
 from ilang.core.ir.ids import ValueId
+from ilang.core.ir.known_extents import USUAL
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Tensor
-from ilang.core.ir.size_class import USUAL
 from ilang.core.machine import MULTIPROCESSORS, Machine
 from ilang.core.names import Names
 from ilang.core.record import replace

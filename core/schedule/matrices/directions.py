@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.calculus.affine import Affine
+from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
-from ilang.core.ir.size_class import Extents
 from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tilings import Tilings

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from ilang import i
 from ilang.core.ir.schedule import schedule_text
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU
+from ilang.core.passes.solved_to_shaped import with_fixed
 from ilang.core.pipeline import graph_of, infer, text_component
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
@@ -77,11 +80,11 @@ def test_tiles_of_a_batch_are_whole_where_a_reader_splits_batches(
     np.testing.assert_array_equal(i(text)(x, y, w), np.einsum("bij,bi->bj", scores, w))
 
 
-def last_nest(text: str, small: tuple[str, ...]) -> str:
-    """The nest of the last value where sizes are small."""
+def last_nest(text: str, extents: Mapping[str, int]) -> str:
+    """The nest of the last value where some extents are known."""
     shaped = infer(graph_of(text_component(text), "f"))
-    numbers = [n for n, size in enumerate(shaped.sizes) if size.name in small]
-    node, nest = shaped.nodes[-1], shaped_to_schedule(shaped, CPU, numbers).nests[-1]
+    shaped = with_fixed(shaped, [extents.get(size.name) for size in shaped.sizes])
+    node, nest = shaped.nodes[-1], shaped_to_schedule(shaped, CPU).nests[-1]
     assert isinstance(node, Assignment)
     assert nest is not None
     return schedule_text(node, nest)
@@ -89,8 +92,8 @@ def last_nest(text: str, small: tuple[str, ...]) -> str:
 
 def test_short_windows_are_rows_where_no_other_axis_is_long() -> None:
     """The gradient of the weights of a convolution with few channels in."""
-    nest = last_nest("nc(y+u-1)(x+v-1)*noyx~ocuvnyx >> +ocuvnyx~ocuv", ("c", "u", "v"))
-    assert nest == "| o:32,v:8,n:4,y:4,x:32 | c u o v n y x n' y' x' v' o' 0"
+    nest = last_nest("nc(y+u-1)(x+v-1)*noyx~ocuvnyx >> +ocuvnyx~ocuv", {"c": 3, "u": 3, "v": 3})
+    assert nest == "| o:32,n:4,y:4,x:32 | c o n y x n' y' x' u v o' 0"
 
 
 def test_columns_that_two_reduce_are_summed_along_rows() -> None:

@@ -177,12 +177,9 @@ def test_component() -> None:
 
 def test_one_program_serves_all_extents() -> None:
     f = einsum("2*o=+k;k=>o").dynamic()
-    for n, k in ((8, 9), (16, 8), (2000, 11), (40, 70)):
+    for n, k in ((8, 9), (16, 8), (2000, 11), (40, 70), (8, 3), (6, 4), (2, 1), (4, 7)):
         assert f(arange(n), arange(k)).shape == (n // 2,)
     assert len(f.versions()) == 1
-    for n, k in ((8, 3), (6, 4), (2, 1), (4, 7)):  # few of one or both: two more size classes
-        assert f(arange(n), arange(k)).shape == (n // 2,)
-    assert len(f.program._compiled._programs) == 3
 
 
 # values that a person checks

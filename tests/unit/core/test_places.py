@@ -6,8 +6,8 @@ import pytest
 
 from ilang import Component, i
 from ilang.core import pipeline
+from ilang.core.ir.known_extents import extents_of
 from ilang.core.ir.shaped import Assignment
-from ilang.core.ir.size_class import extents_of
 from ilang.core.machine import CPU, GPU
 from ilang.core.schedule.collapsing import shaped_to_collapsed
 from ilang.core.schedule.places import MOST, places
@@ -95,4 +95,4 @@ def test_a_gpu_keeps_its_rules() -> None:
     shaped = i(COLUMNS).shaped([(1768, 19)])
     for machine, count in ((GPU, 0), (CPU, 1)):
         nests = shaped_to_schedule(shaped, machine).nests
-        assert len(places(shaped, extents_of(shaped, (), machine), machine, nests)) == count
+        assert len(places(shaped, extents_of(shaped, machine), machine, nests)) == count
