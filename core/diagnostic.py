@@ -156,7 +156,12 @@ class ElementTypeError(Error, TypeError):
 
 
 class DataError(Error, ValueError):
-    """E07: arrays and files given to a program."""
+    """E07: arrays and files given to a program.
+
+    Attributes: ``element`` (the array and the position of an element that is no index, where they are known).
+    """
+
+    element: tuple[str, tuple[int, ...]] | None = None
 
 
 class DataTypeError(DataError, TypeError):

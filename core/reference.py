@@ -180,7 +180,9 @@ def _check_lookups(
         help_line = (
             f"an index is at least 0 and below {extent}" if extent else "no index is in range"
         )
-        raise DataError("E0746", message, node.span, help_line)
+        error = DataError("E0746", message, node.span, help_line)
+        error.element = name, tuple(map(int, position))
+        raise error
 
 
 def _types(exact: bool) -> dict[str, np.dtype[Any]]:

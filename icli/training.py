@@ -70,13 +70,27 @@ def loss_of(answer: Any) -> float | None:
     return None if first is None else float(np.mean(first))
 
 
+def loss_on(
+    session: Session, batches: Batches, batch: Mapping[str, Any], option: str = "--data"
+) -> float | None:
+    """The loss of a run on a batch. Raises: DataError E0746, with the place in the data of what is no index."""
+    try:
+        return loss_of(session(**batch))
+    except DataError as error:
+        if error.element is None or error.element[0] not in batch:
+            raise
+        place, refusal = batches.place(batch, *error.element), error.message.partition(" is ")[2]
+        message = f"{place} of {option} is {refusal}"
+        raise DataError(error.code, message, error.span, error.help, error.labels) from None
+
+
 def wrong_in_data(
     message: str, session: Session, batches: Batches, batch: Mapping[str, Any]
 ) -> DataError | None:
     """The error for a loss that is no number where an element of a batch is why; None where none is."""
     from ilang.codegen.session.not_finite import cause_in_data
 
-    data = batches.not_finite(batch) or cause_in_data(session, batch, batches.arrays)
+    data = batches.not_finite(batch) or cause_in_data(session, batch, batches)
     if not data:
         return None
     help_line = "mend the data, or leave such examples out"
@@ -146,7 +160,7 @@ class Training:
     def _step(self, batch: Mapping[str, Any], epoch: int) -> float | None:
         session = self.job.session
         before = (dict(session.parameters), dict(session.state)) if self.job.debug else None
-        loss = loss_of(session(**batch))
+        loss = loss_on(session, self.job.batches, batch)
         if loss is None or math.isfinite(loss):
             return loss
         raise self._refusal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,6 +84,15 @@ class Batches:
             if not_finite(batch[name])
         )
         return "; ".join(words)
+
+    def place(self, batch: Mapping[str, Array], name: str, position: Sequence[int]) -> str:
+        """The first place in the data where an element of a batch stands.
+
+        Example: ``t[17]`` for element 3 of the array ``t`` of a batch
+        """
+        row, *others = position
+        same = (self.arrays[name] == batch[name][row]).reshape(self.examples, -1).all(axis=1)
+        return f"{name}[{','.join(map(str, (int(same.argmax()), *others)))}]"
 
     def epoch(self, number: int, start: int = 0) -> Iterator[dict[str, Array]]:
         """The batches of an epoch, from one of them on: the part of this rank."""

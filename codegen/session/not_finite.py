@@ -13,6 +13,7 @@ from ilang.core.reference import Array, operands_at
 from ilang.core.walks import parts_first
 
 if TYPE_CHECKING:
+    from ilang.codegen.session.batches import Batches
     from ilang.codegen.session.session import Session
 
 
@@ -65,7 +66,7 @@ def first_not_finite(
     return None
 
 
-def cause_in_data(session: Session, given: Mapping[str, Any], data: Mapping[str, Array]) -> str:
+def cause_in_data(session: Session, given: Mapping[str, Any], batches: Batches) -> str:
     """The element of an input of which an expression of inputs alone gives no finite number; "" where none does.
 
     The question may come after the run, in which parameters become nan: no parameter flows into such expressions.
@@ -73,9 +74,9 @@ def cause_in_data(session: Session, given: Mapping[str, Any], data: Mapping[str,
     Args:
         session: of the run.
         given: inputs by name.
-        data: the arrays of all examples, of which the inputs have some.
+        batches: all examples, of which the inputs have some.
 
-    Example: ``t[0] is 7, and classes are 0 to 2``, and of another expression ``x[2] is -1, and `log(x)` is nan there``
+    Example: ``x[2] is -1, and `log(x)` is nan there``
     """
     kept = {"input": given, "parameter": session.parameters, "declared": session.state}
     with np.errstate(all="ignore"):
@@ -94,19 +95,13 @@ def cause_in_data(session: Session, given: Mapping[str, Any], data: Mapping[str,
     if first is None:
         return ""
     at = int((~np.isfinite(values[first])).argmax())
-    extents = [k for k in flows[first] if cells[k].name == "dim c"]
-    says = f", and {_text_of(nodes[first], 'what is computed')} is {values[first].reshape(-1)[at]} there"
-    if extents and nodes[first].span.source.name == "nn.i":
-        count = next(values[n] for n in order if flows[n] == {*extents})
-        says = f", and classes are 0 to {int(count.item()) - 1}"
+    says = f"{_text_of(nodes[first], 'what is computed')} is {values[first].reshape(-1)[at]} there"
     for cell in (cells[k] for k in sorted(flows[first]) if cells[k].kind == "input"):
         array = np.asarray(given[cell.name])
         if array.size == values[first].size:
-            row, *others = np.unravel_index(at, array.shape)
-            examples = data[cell.name]
-            same = (examples == array[row]).reshape(len(examples), -1).all(axis=1)
-            place = ",".join(map(str, (int(same.argmax()), *others)))
-            return f"{cell.name}[{place}] is {array.reshape(-1)[at]}{says}"
+            position = tuple(map(int, np.unravel_index(at, array.shape)))
+            place = batches.place(given, cell.name, position)
+            return f"{place} is {array.reshape(-1)[at]}, and {says}"
     return ""
 
 

@@ -369,7 +369,7 @@ class Session:
 
     def _placed(self, error: DataError, given: Sequence[Array]) -> DataError:
         """An error of a run; of an element that is no index, with its place, which compiled code does not tell."""
-        if error.code != OUT_OF_RANGE or self._options.ranks is not None:
+        if error.code != OUT_OF_RANGE:
             return error
         kept = {path: self.parameters.now(path) for path in self.parameters}
         state = {path: self.state.now(path) for path in self.state}

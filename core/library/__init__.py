@@ -15,7 +15,7 @@ INNER = frozenset(
         *("convolve", "kernel3", "kernel5", "max_pool2_of", "uniform26", "step26"),
         *("mixed26", "halves26", "rest26", "one_row", "attention_scores", "attention_mix"),
         *("causal_softmax", "causal_shift", "causal_share", "rows_of", "carry", "pair_of"),
-        *("square_of", "centered_last", "deviation_last", "right_class"),
+        *("square_of", "centered_last", "deviation_last", "right_class", "class_at"),
     )
 )
 """The definitions that serve others of their library: no message offers them, and no page lists them."""

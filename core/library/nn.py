@@ -89,13 +89,14 @@ op cross_entropy_sum(z[...|c], t[...|c]) {
   whole = log(exp(below) ++ "...|c => ...|0")
   where(t = 0, 0, (whole - below) *. t) ++ "...|... => 0"  # 0 also where z is -inf and t is 0
 }
-# t is the number of the right class; where there is no such class, the loss is nan
-op cross_entropy_at(z[b|c], t: i64[b|]) = cross_entropy(z, right_class(z, t))
-op cross_entropy_sum_at(z[...|c], t: i64[...|]) = cross_entropy_sum(z, right_class(z, t))
-op right_class(z[...|c], t: i64[...|]) {
-  known = f32(t >= 0) *. f32(t < i64(dim(z, "c")))
-  f32(f32(t) = one_row(range())) *. (known /. known)
+# t is the number of the right class; a number of no class is an index out of range
+op cross_entropy_at(z[b|c], t: i64[b|]) = cross_entropy(z, right_class(t))
+op cross_entropy_sum_at(z[...|c], t: i64[...|]) = cross_entropy_sum(z, right_class(t))
+op right_class(t: i64[...|]) {
+  classes = one_row(range())
+  f32((class_at(classes, t) ++ "..b.. => ..b..|") = classes)
 }
+class_at = einx.get_at("[class], ... -> ...")
 op one_row(x[c]) = x
 op squared_error(y[b|c], t[b|c]) {
   d = y - t

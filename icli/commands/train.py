@@ -404,7 +404,7 @@ class _Sessions:
 
     def held_back(self, session: Session, data: Mapping[str, Array]) -> Callable[[], float | None]:
         """A function that gives the mean loss of held-back data: runs whose updates are dropped."""
-        from ilang.icli.training import loss_of, wrong_in_data
+        from ilang.icli.training import loss_on, wrong_in_data
 
         other = self.of(data, held_back=True)
         batches = self.batches(data)
@@ -418,7 +418,7 @@ class _Sessions:
                 ):
                     for path in source:
                         copy.put(path, source.now(path))
-                loss = loss_of(other(**batch))
+                loss = loss_on(other, batches, batch, "--val")
                 if loss is not None and not math.isfinite(loss):
                     message = f"the loss on the data of --val is {loss}"
                     if (wrong := wrong_in_data(message, other, batches, batch)) is not None:

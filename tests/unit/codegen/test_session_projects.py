@@ -502,6 +502,38 @@ def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
     assert sized(part, -1, other, out=got, status=3) is got
 
 
+CLASSES = """
+use nn
+cd step(x, t: i64[b|]; lr = 0.1) {
+  loss = cross_entropy_at(linear(x; 3), t)
+  backprop(loss)
+  for p in params(loss) { p =- lr *. p.grad }
+  return loss
+}
+"""
+
+
+def test_a_number_of_no_class_is_told_by_the_status(tmp_path: Path) -> None:
+    (tmp_path / "model.i").write_text(CLASSES)
+    words = ["--shape=x=2|4", "--shape=t=2|", "--prefix=none", "-o", str(tmp_path / "out")]
+    assert main(["build", str(tmp_path / "model.i"), *words]) == 0
+    made(tmp_path / "out", "all", "CFLAGS=-O0")
+    module = load(tmp_path / "model.i")
+    rows = {"x": rows_of("x", "2|4"), "t": rows_of("t", "2|")}
+    one = InC(tmp_path / "out", exported([solved(module.model, "step", rows, {})])[1][0])
+    one.init(3)
+    before = {path: values.copy() for path, values in one.values("parameter").items()}
+    x, loss = np.ones((2, 4), np.float32), np.full(1, 7, np.float32)
+    for wrong in (3, -1):
+        t = np.array([0, wrong], np.int64)
+        assert one.call("run", *(ctypes.c_void_p(a.ctypes.data) for a in (x, t, loss))) == 4
+    assert one.model.runs == 0
+    assert loss.item() == 7
+    for path, values in one.values("parameter").items():
+        assert before[path].tobytes() == values.tobytes(), path
+    one.run(x=x, t=np.array([0, 2]))
+
+
 def test_sizes_come_with_a_run_of_several_parts(tmp_path: Path) -> None:
     (tmp_path / "model.i").write_text("""
 cd f(x) {

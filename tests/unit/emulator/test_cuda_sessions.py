@@ -18,7 +18,7 @@ from ilang.codegen.project.sessions import exported, solved
 from ilang.codegen.session.model import rows_of
 from ilang.core.machine import GPU
 from ilang.icli.main import main
-from tests.unit.codegen.test_session_projects import PROGRAMS, SGD, SHAPES, TOGETHER
+from tests.unit.codegen.test_session_projects import CLASSES, PROGRAMS, SGD, SHAPES, TOGETHER
 from tests.unit.emulator.conftest import new_array, on_device
 from tests.unit.emulator.test_nvcc import make
 
@@ -139,6 +139,23 @@ def test_first_values_runs_and_files_are_those_of_python(tmp_path: Path) -> None
     assert ours.file("load", same) == 0
     assert ours.file("save", file) == 0
     assert file.read_bytes() == same.read_bytes()
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_number_of_no_class_is_told_by_the_status(tmp_path: Path) -> None:
+    shapes = {"x": "2|4", "t": "2|"}
+    ours = OnDevice(
+        built(CLASSES, "step", shapes, tmp_path), module_of(tmp_path / "model.i"), "step", shapes
+    )
+    assert ours.call("init", Address(ours.memory.address + 8), np.uint64(3), None) == 0
+    file, same = (tmp_path / f"{name}.safetensors" for name in ("before", "after"))
+    assert ours.file("save", file) == 0
+    x, loss = on_device(np.ones((2, 4), np.float32)), new_array((), np.float32)
+    for wrong in (3, -1):
+        assert ours.call("run", x, on_device(np.array([0, wrong])), loss, None) == 4
+    assert ours.file("save", same) == 0
+    assert file.read_bytes() == same.read_bytes()
+    assert ours.call("run", x, on_device(np.array([0, 2])), loss, None) == 0
 
 
 @pytest.mark.usefixtures("machine")
