@@ -161,36 +161,5 @@ GPU_PASSES = (
 )
 """The passes of a GPU over loops: launches, grids and threads."""
 
-RENAMED = {
-    "contractions": "fma",
-    "coalesced": "vectorized",
-    "cuts": "versions",
-    "direct": "tiles",
-    "fetches": "versions",
-    "fills": "tiles",
-    "interiors": "full_tiles",
-    "iterations": "bind",
-    "launches": "bind",
-    "merged": "fused",
-    "operands": "vectorized",
-    "packed": "tiles",
-    "padded": "tiles",
-    "prefetch": "versions",
-    "quotients": "versions",
-    "reciprocals": "versions",
-    "registers": "vectorized",
-    "sectors": "vectorized",
-    "spaces": "bind",
-    "splits": "versions",
-    "stored": "tiles",
-    "stores": "vectorized",
-    "trimmed": "tightened",
-    "trims": "tightened",
-    "turns": "bind",
-    "unrolled": "versions",
-    "vectors": "vectorized",
-}
-"""Names that stages had before, with those that they have."""
-
 PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES, "gpu": GPU_PASSES}
 """The passes of each kind of machine over loops; ``codegen/targets`` takes it from there."""

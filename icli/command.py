@@ -13,7 +13,7 @@ An option or an operand is declared once, for the reader, for the help page and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal
 
 import click
@@ -52,13 +52,9 @@ class Option(click.Option):
     def __init__(
         self, names: str, metavar: str | None, says: str, takes: Takes = "word", **attributes: Any
     ) -> None:
-        """``attributes`` are click's, but for two.
-
-        With ``many`` the option may be repeated; ``renamed`` gives the words of now for words that it took before.
-        """
+        """``attributes`` are click's; with ``many`` the option may be repeated."""
         self.takes = takes
         self.many = attributes.pop("many", False)
-        self.renamed: Mapping[str, str] = attributes.pop("renamed", {})
         is_flag = metavar is None
         if not is_flag:
             attributes |= {"multiple": True, "type": click.UNPROCESSED, "shell_complete": _offered}
@@ -84,7 +80,7 @@ class Option(click.Option):
                 if isinstance(self.takes, tuple) and each not in self.takes:
                     from ilang.icli.refusals import no_choice
 
-                    raise no_choice(self.opts[-1], each, self.takes, self.renamed)
+                    raise no_choice(self.opts[-1], each, self.takes)
         if 1 < times and not self.many:
             raise CommandError("E0807", f"{self.opts[-1]} is given twice", help="give it once")
         return value

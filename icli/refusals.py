@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ilang.core.diagnostic import CommandError, Error, enumerated
 from ilang.core.suggestion import did_you_mean, nearest
@@ -100,13 +100,9 @@ def unknown_option(command: str, name: str, known: Sequence[str]) -> CommandErro
     )
 
 
-def no_choice(
-    option: str, value: str, choices: Sequence[str], renamed: Mapping[str, str]
-) -> CommandError:
-    """The error for a value that is none of the words that an option takes; ``renamed`` are words that it took."""
+def no_choice(option: str, value: str, choices: Sequence[str]) -> CommandError:
+    """The error for a value that is none of the words that an option takes."""
     hint = did_you_mean(value, choices, f"it is {enumerated(choices, 'or')}")
-    if value in renamed:
-        hint = f"{value} is named {renamed[value]} now"
     return CommandError("E0804", f"{option} cannot be {value or 'empty'}", help=hint)
 
 

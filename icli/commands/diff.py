@@ -11,7 +11,6 @@ from ilang.core.diagnostic import CommandError, Error
 from ilang.core.machine import MACHINES
 from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
 from ilang.core.record import replace
-from ilang.core.steps import RENAMED
 from ilang.icli.command import CONFIG, JSON, SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.programs import open_program
 from ilang.icli.screen import Screen
@@ -222,8 +221,7 @@ COMMAND = Command(
         Option("--to-target", "TARGET", "The machine to compile B for", tuple(MACHINES)),
         Option("--unscheduled", None, "Leave out the schedules that are written in B"),
         Option("--schedule", None, "Compare the schedules alone, as they are written"),
-        Option("--emit", "STAGE", "Compare one stage alone", tuple(dict.fromkeys((*EMITTED, GRADIENTS.stage))),
-               renamed=RENAMED),
+        Option("--emit", "STAGE", "Compare one stage alone", tuple(dict.fromkeys((*EMITTED, GRADIENTS.stage)))),
         JSON,
     ),
     "Without B, A is compared with itself under the options of B. The exit status is that of"

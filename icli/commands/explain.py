@@ -8,7 +8,6 @@ from ilang.core.diagnostic import CommandError, Error
 from ilang.core.ir.syntax import Module, Tree
 from ilang.core.machine import MACHINES
 from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
-from ilang.core.steps import RENAMED
 from ilang.icli.codes import answer, is_code
 from ilang.icli.command import (
     CONFIG,
@@ -204,7 +203,7 @@ COMMAND = Command(
         Option("--html", "FILE", "Write a page for a browser, `-` on standard output: formulas, data flow, loops and"
                " code side by side, and every stage"),
         Option("--loops", None, "Print how the program runs: its loops, tiles and vectors"),
-        Option("--emit", "STAGE", "Print one stage of the compiler instead", EMITTED, renamed=RENAMED),
+        Option("--emit", "STAGE", "Print one stage of the compiler instead", EMITTED),
         Option("--schedule", None, "Print the schedule, as it can be written in the program"),
         Option("--why", None, "Print why loops are as they are: the best tiles of each contraction, and their"
                " prices"),

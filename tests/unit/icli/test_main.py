@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from ilang.core.pipeline import STAGES
-from ilang.core.steps import RENAMED
 from tests.unit.icli.front import ENTRY, ROOT, environment, i, wait_until_computing
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
@@ -86,17 +84,6 @@ def test_statuses(tokens: list[str], code: str, status: int) -> None:
 )
 def test_suggestions(tokens: list[str], guess: str) -> None:
     assert f"did you mean {guess}" in i(*tokens).stderr.replace("`", "")
-
-
-@pytest.mark.parametrize("target", [(), ("--target", "cuda")])
-def test_stages_by_their_old_names(target: tuple[str, ...]) -> None:
-    assert {new for new in RENAMED.values() if new not in STAGES} == set()
-    for old, new in RENAMED.items():
-        done = i("explain", "+ij~i", "--emit", old, *target)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert (
-            done.stderr == f"error[E0804]: --emit cannot be {old}\nhelp: {old} is named {new} now\n"
-        )
 
 
 @pytest.mark.parametrize(
