@@ -14,11 +14,10 @@ from ilang.core.notation.index.lookahead import CALLED
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
-from ilang.icli.array_functions import KNOWN
+from ilang.icli.array_functions import KNOWN, UnknownNameError
 from ilang.icli.arrays import not_an_array
 from ilang.icli.calls import defined_name
 from ilang.icli.filled import call_of, range_of
-from ilang.icli.foreign import UnknownNameError
 from ilang.icli.lines import (
     BINDS,
     CALLS,
@@ -75,7 +74,7 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
     in_function = defined_name(line) is not None
     if in_function or not error.code.startswith(UNREAD) or LONGEST < len(line):
         return error
-    for rule in (_moved, _as_function, _in_another_language, _as_array, _as_statement, _of_names):
+    for rule in (_moved, _as_function, _as_statement, _in_another_language, _as_array, _of_names):
         better = rule(session, line, error)
         if better is not None:
             return better
@@ -155,13 +154,15 @@ def _value(line: str) -> tuple[str, str]:
 
 def _in_another_language(session: ReplSession, line: str, error: Error) -> Error | None:
     """The error for an expression of arrays of which one has no name, or for a range as slices write it."""
-    from ilang.icli.arithmetic import ProgramsAtHand
+    from ilang.icli.arithmetic import NotReadError, ProgramsAtHand
 
     value = _value(line)[1]
     try:
         ProgramsAtHand(session).steps(value)
     except UnknownNameError as unknown:
         return _unknown_in_expression(session, line, value, unknown.args[0], error)
+    except NotReadError as unread:
+        return unread.error
     except Error:
         return None
     text = value.strip()

@@ -13,15 +13,21 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.arguments import SUPPORTED
-from ilang.core.diagnostic import ShapeError
+from ilang.core.diagnostic import Error, ShapeError
 from ilang.core.notation.files.pieces import named_pieces
 from ilang.core.notation.index.lookahead import CALLED
 from ilang.core.record import replace
-from ilang.core.source import Source
+from ilang.core.source import Source, Span
 from ilang.icli.applied import applied
-from ilang.icli.array_functions import Array, MismatchError, Shape
+from ilang.icli.array_functions import (
+    Array,
+    MismatchError,
+    NoExpressionError,
+    Shape,
+    UnknownNameError,
+)
 from ilang.icli.calls import RunRequest
-from ilang.icli.foreign import AppliedProgram, UnknownNameError, spelled
+from ilang.icli.foreign import AppliedProgram, spelled
 from ilang.icli.lines import BRACKETS, WHERE, split_words
 
 if TYPE_CHECKING:
@@ -50,7 +56,7 @@ def arithmetic(session: ReplSession, text: str) -> tuple[Subject, list[str]] | N
     """
     try:
         steps = ProgramsAtHand(session).steps(text)
-    except UnknownNameError:
+    except (UnknownNameError, NotReadError):
         return None
     return None if steps is None else _applied(session, steps)
 
@@ -75,6 +81,15 @@ def block_of(steps: Sequence[AppliedProgram]) -> str:
     return f"{{ {'; '.join((*bound[:-1], parts[-1]))} }}" if 1 < len(parts) else parts[0]
 
 
+class NotReadError(Exception):
+    """A text that is no expression of arrays: ``error`` is to be shown, if it is nothing else."""
+
+    def __init__(self, error: Error) -> None:
+        """Build it."""
+        super().__init__(error)
+        self.error = error
+
+
 class ProgramsAtHand:
     """The programs that an expression may call: definitions of a session, pieces of ``std``, programs in its text."""
 
@@ -89,8 +104,10 @@ class ProgramsAtHand:
 
         Raises:
             UnknownNameError: A name among arrays is bound to nothing.
+            NotReadError: It is no expression of arrays.
             Error: E0505, E0821; those of its programs.
         """
+        whole = text
         called = CALLED.fullmatch(text.strip())
         is_form = called is not None and WHOLE.fullmatch(called[1])
         text = f"({called[1]}){called[2]}" if called and is_form else FORM.sub(r"(\1)", text)
@@ -99,9 +116,17 @@ class ProgramsAtHand:
         try:
             steps = spelled(with_calls(named, self._is_called), arrays, self)
         except MismatchError as mismatch:
-            hint = re.sub(r"program_\d+", lambda name: self._text(name[0]), mismatch.hint)
-            raise ShapeError(mismatch.code, mismatch.message, help=hint) from None
+            error = self._told(mismatch, whole)
+            is_other = isinstance(mismatch, NoExpressionError)
+            raise (NotReadError(error) if is_other else error) from None
         return steps and [replace(each, program=self._text(each.program)) for each in steps]
+
+    def _told(self, mismatch: MismatchError, text: str) -> ShapeError:
+        """The error for arrays that do not fit, at its words in a text."""
+        hint = re.sub(r"program_\d+", lambda name: self._text(name[0]), mismatch.hint)
+        at = text.find(mismatch.words) if mismatch.words else -1
+        span = Span(Source(WHERE, text), at, at + len(mismatch.words)) if 0 <= at else None
+        return ShapeError(mismatch.code, mismatch.message, span, hint)
 
     def _text(self, program: str) -> str:
         return self.written.get(program, program)
@@ -164,6 +189,17 @@ class ProgramsAtHand:
         session.remarks += remarks
         (_, array), *_ = results
         return _described(self._held(array), array)
+
+    def places(self, condition: Array, steps: Sequence[AppliedProgram]) -> Array:
+        """The places where a condition holds, which is computed at once, after some steps. Raises: Error."""
+        (holds,) = self.session.values([], [self._word(condition, steps)])
+        places = holds.nonzero()[0]
+        return _described(self._held(places), places)
+
+    def may_be_negative(self, integers: Array) -> bool:
+        """Whether some of these may be below 0: those of an array that has a name are known."""
+        array = self.session.arrays.get(integers.text, self.session.held.get(integers.text))
+        return array is None or bool((array < 0).any())
 
     def _word(self, operand: Array, steps: Sequence[AppliedProgram]) -> str:
         """The word of an array, computed where it is the result of a step."""

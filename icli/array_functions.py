@@ -5,6 +5,7 @@ A function gives a program, or says why arrays do not fit.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -32,8 +33,10 @@ KERNELS = {
     "where": "c, x, y -> where(c, x, y)",
     "floor_divide": "x, y -> floor_divide(x, y)",
     "mod": "x, y -> x - y * floor_divide(x, y)",
-    "clip": "x, a, b -> min(max(x, a), b)",
-    "clamp": "x, a, b -> min(max(x, a), b)",
+    "from_start": "i, n -> where(lt(i, n - n), i + n, i)",
+    "mod_of_integers": "x, y -> where(eq(y, x - x), y, x - y * floor_divide(x, y))",
+    "clip": "x, a_min, a_max -> min(max(x, a_min), a_max)",
+    "clamp": "x, a_min, a_max -> min(max(x, a_min), a_max)",
     "floor": "x -> floor_divide(x, 1)",
     "ceil": "x -> -floor_divide(-x, 1)",
     "round": "x -> where(eq(x - floor_divide(x, 1), 0.5), 2 * floor_divide(x / 2 + 0.5, 1), "
@@ -45,6 +48,7 @@ JOINED: dict[str, tuple[int | None, int]] = {
     **dict.fromkeys(("vstack", "row_stack"), (0, 0)),
     **dict.fromkeys(("column_stack", "hcat"), (1, 1)),
     "hstack": (None, 1),
+    "dstack": (None, 2),
 }
 """Functions that put arrays behind one another: the place of an axis that vectors get, and the axis along which."""
 JOINED_ALONG = ("concatenate", "concat", "cat", "stack")
@@ -87,7 +91,8 @@ BINARY = {
 PRODUCTS = ("dot", "matmul")
 ALIASES = {
     "mul": "multiply", "div": "divide", "sub": "subtract", "pow": "power", "mm": "matmul", "sorted": "sort",
-    "rint": "round", "permute_dims": "permute",
+    "rint": "round", "permute_dims": "permute", "remainder": "mod", "true_divide": "divide", "absolute": "abs",
+    "bitwise_and": "logical_and", "bitwise_or": "logical_or", "invert": "logical_not",
 }  # fmt: skip
 """Functions by shorter names, or those of Python."""
 CONVERSIONS = {**TYPES, **{name: name for name in TYPES.values()}, "int": "i64"}
@@ -132,18 +137,25 @@ class Array:
 
 
 class NoSpellingError(Exception):
-    """The line is nothing that a suggestion is made for."""
+    """A part of a line that is no expression of arrays: ``part``, a node of Python's, once it is known."""
+
+    part: ast.expr | None = None
+
+
+class UnknownNameError(Exception):
+    """A name that is no array: ``args[0]``."""
 
 
 class MismatchError(Exception):
-    """Arrays whose shapes do not fit, or what no array is: the message, what may be meant, and the code."""
+    """Arrays whose shapes do not fit, or what no array is: the message, what may be meant, the code, and the words."""
 
-    def __init__(self, message: str, hint: str, code: str = "E0505") -> None:
+    def __init__(self, message: str, hint: str, code: str = "E0505", words: str = "") -> None:
         """Build it."""
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.code = code
+        self.words = words
 
 
 def axes_of(array: Array) -> str:
@@ -154,10 +166,10 @@ def axes_of(array: Array) -> str:
 
 
 def place_of(array: Array, axis: int) -> int:
-    """An axis counted from the first one. Raises: NoSpellingError (a number), MismatchError (there is none such)."""
+    """An axis counted from the first one. Raises: MismatchError (there is none such)."""
     rank = len(array.shape)
     if not rank:
-        raise NoSpellingError
+        raise MismatchError(f"{array.named()} has no axis {axis}", "a number has no axes")
     if not -rank <= axis < rank:
         message = f"{array.named()} has no axis {axis}"
         raise MismatchError(message, f"its axes are 0 to {rank - 1}, or -{rank} to -1")
@@ -165,9 +177,13 @@ def place_of(array: Array, axis: int) -> int:
 
 
 def places_of(array: Array, axes: Sequence[int] | None) -> list[int]:
-    """Axes counted from the first one, by default all. Raises: as ``place_of``."""
+    """Axes counted from the first one, by default all. Raises: as ``place_of``; MismatchError (one is named twice)."""
     chosen = range(len(array.shape)) if axes is None else axes
-    return sorted({place_of(array, axis) for axis in chosen})
+    places = sorted(place_of(array, axis) for axis in chosen)
+    if len({*places}) < len(places):
+        message = f"the axes {', '.join(map(str, chosen))} of {array.named()} are one twice"
+        raise MismatchError(message, "name each axis once")
+    return places
 
 
 def common_type(code: str, operands: Sequence[Array]) -> str:
@@ -277,6 +293,22 @@ def flipped(array: Array, axes: Sequence[int]) -> str:
     return f'einx.flip("{marked}")'
 
 
+def repeated(array: Array, axis: int, times: int, whole: bool) -> str:
+    """The elements along an axis several times, each one or the ``whole`` of them."""
+    axes = [*axes_of(array)]
+    new = [
+        f"({c if not whole else 'z'} {'z' if not whole else c})" if n == axis else c
+        for n, c in enumerate(axes)
+    ]
+    return f'einx.id("{" ".join(axes)} -> {" ".join(new)}", z={times})'
+
+
+def rolled(array: Array, axis: int, shift: int) -> str:
+    """The elements moved around along an axis."""
+    marked = " ".join(f"[{c}]" if n == axis else c for n, c in enumerate(axes_of(array)))
+    return f'einx.roll("{marked}", shift=({shift},))'
+
+
 def require_ranks(one: Array, other: Array) -> None:
     """Refuse to join arrays of different ranks. Raises: MismatchError."""
     if len(one.shape) != len(other.shape):
@@ -352,6 +384,8 @@ def unaligned(sign: str, one: Array, other: Array) -> MismatchError:
         return MismatchError(
             message, f"their matrix product is `{multiplied(one, other)} {one.text} {other.text}`"
         )
+    if sign not in OPS:
+        return MismatchError(message, "axes that meet have one size, or one of them has size 1")
     return MismatchError(message, f"letters say which axes meet, a letter is one size: `{shown}`")
 
 
@@ -369,6 +403,10 @@ def without_product(one: Array, other: Array) -> MismatchError:
     return MismatchError(
         message, f"along the axes of {one.shape[at]} it is `{both} {one.text} {other.text}`"
     )
+
+
+class NoExpressionError(MismatchError):
+    """A text that is no expression of arrays, and may be something else."""
 
 
 KNOWN = frozenset[str]().union(

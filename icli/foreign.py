@@ -7,14 +7,17 @@ each names its result: ``(x + y) @ w`` is ``t1 = ij+ij~ij x y`` and ``t2 = ik*kj
 from __future__ import annotations
 
 import ast
+import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from ilang.core.diagnostic import Error
 from ilang.core.dtype import INTEGERS
 from ilang.core.record import record
-from ilang.icli.array_calls import ArrayCall
+from ilang.icli.array_calls import ArrayCall, unread_part
 from ilang.icli.array_functions import (
+    ALIASES,
     CONDITIONS,
     KERNELS,
     KNOWN,
@@ -22,28 +25,31 @@ from ilang.icli.array_functions import (
     MismatchError,
     NoSpellingError,
     Shape,
+    UnknownNameError,
     aligned,
     axes_of,
     combined,
     common_type,
     looked_up,
     multiplied,
-    place_of,
     reshaped,
     without_product,
 )
-from ilang.icli.filled import MAKERS
+from ilang.icli.folded import SizesFolded
 from ilang.icli.python_nodes import (
     called,
     expression_of,
     is_whole,
+    no_place,
     number_text,
     places_listed,
     sliced,
     value_names,
     whole_number,
+    whole_numbers,
 )
 from ilang.icli.respelling import as_python
+from ilang.icli.signatures import SIGNATURES
 
 OPERATORS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
@@ -60,13 +66,13 @@ CONSTANTS = {
     "NaN": "nan",
 }
 """Numbers of modules."""
-LOOKED_UP = (ast.Name, ast.List, ast.Call, ast.Subscript, ast.BinOp)
+LOOKED_UP = (
+    ast.Name, ast.List, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.UnaryOp, ast.BoolOp,
+)  # fmt: skip
 """Parts of an expression that may be the places of elements that are looked up."""
 BITWISE = {"&&": "&", "||": "|"}
-
-
-class UnknownNameError(Exception):
-    """A name that is no array: ``args[0]``."""
+MULTIPLIED = range(1, 5)
+"""Powers of integers that are products, and do not lose what floats cannot hold."""
 
 
 @record
@@ -99,6 +105,12 @@ class Programs(Protocol):
     def result(self, program: str, operands: Sequence[Array]) -> tuple[Shape, str]:
         """The shape and the element type of what a program gives. Raises: Error."""
 
+    def places(self, condition: Array, steps: Sequence[AppliedProgram]) -> Array:
+        """The places where a condition holds, which is computed at once, after some steps. Raises: Error."""
+
+    def may_be_negative(self, integers: Array) -> bool:
+        """Whether some of these may be below 0."""
+
     def run(self, name: str, operands: Sequence[Array], steps: Sequence[AppliedProgram]) -> Array:
         """The result of a tensor function, after some steps. Raises: Error."""
 
@@ -128,14 +140,18 @@ def spelled(
         raise MismatchError("a line computes one array", f"type them one by one: {lines}", "E0821")
     reading = NamedSteps(arrays, programs, has_caret)
     try:
-        last = reading.array(tree)
+        last = reading.array(SizesFolded(arrays).visit(tree))
     except Error:
         raise  # a ValueError, too
-    except (NoSpellingError, RecursionError, ValueError):
+    except NoSpellingError as error:
+        raise unread_part(tree if error.part is None else error.part) from None
+    except (RecursionError, ValueError):
         return None
     except MismatchError as mismatch:
-        before = "".join(f"`{each.name} = {each.line()}`, then " for each in reading.steps)
-        mismatch.hint = before + mismatch.hint
+        words = {*re.findall(r"\w+", f"{mismatch.message} {mismatch.hint}")}
+        if words & {each.name for each in reading.steps}:
+            before = "".join(f"`{each.name} = {each.line()}`, then " for each in reading.steps)
+            mismatch.hint = before + mismatch.hint
         raise
     if not reading.steps or last.text != reading.steps[-1].name:
         reading.step("I", last)
@@ -155,10 +171,19 @@ class NamedSteps:
         self.steps: list[AppliedProgram] = []
 
     def array(self, node: ast.expr) -> Array:
-        """The array that a part of a line gives."""
+        """The array that a part of a line gives. Raises: NoSpellingError (``part`` is what none does)."""
+        try:
+            return self._array(node)
+        except NoSpellingError as error:
+            error.part = error.part or node
+            raise
+
+    def _array(self, node: ast.expr) -> Array:
         match node:
             case ast.Name(name):
                 return self.value(name)
+            case ast.Constant(value=bool() as truth):
+                return Array(str(truth).lower(), (), "bool")
             case ast.Constant(value=int() | float()):
                 return Array(number_text(node), ())
             case ast.List() | ast.Tuple():
@@ -207,8 +232,6 @@ class NamedSteps:
         match node:
             case ast.Subscript(ast.Attribute(value, "shape"), index):
                 return _number_at(self.array(value).shape, index)
-            case ast.Subscript(slice=ast.Compare() as condition):
-                return self.chosen(condition, node.value)
             case _:
                 return self.indexed(self.array(node.value), node.slice)
 
@@ -248,16 +271,20 @@ class NamedSteps:
         sizes = "".join(f", {each.arg}={ast.unparse(each.value)}" for each in node.keywords)
         return self.step(f'{operation}("{texts[0]}"{sizes})', *operands)
 
-    def chosen(self, condition: ast.expr, node: ast.expr) -> Array:
-        """Elements of an array where a condition holds: there is no such array, and its size would be unknown."""
-        whole, holds = self.array(node), self.array(condition)
-        operands = [holds, whole, Array("0", ())]
-        self.step(combined("where", operands, None), *operands)
-        last = self.steps.pop().line()
-        message = (
-            f"how many elements {whole.text} has where a condition holds depends on its values"
-        )
-        raise MismatchError(message, f"the others are 0 in `{last}`", "E0821")
+    def chosen(self, array: Array, holds: Array, axis: int) -> Array:
+        """Elements of an array along axes where a condition of these holds, which is computed at once."""
+        place = len(holds.shape)
+        if array.shape[axis : axis + place] != holds.shape or not place:
+            message = f"the condition {holds.named()} does not fit {array.named()} at axis {axis}"
+            raise MismatchError(
+                message, "a condition has the sizes of the axes whose elements it chooses"
+            )
+        if place > 1:
+            before, after = array.shape[:axis], array.shape[axis + place :]
+            size = math.prod(holds.shape)
+            array = self.step(reshaped(array, [*before, size, *after]), array)
+            holds = self.step(reshaped(holds, []), holds)
+        return self.looked_up(array, self.programs.places(holds, self.steps), axis)
 
     def step(self, program: str, *operands: Array) -> Array:
         """One step more; integers and conditions are converted first where a program takes no such operands."""
@@ -286,12 +313,18 @@ class NamedSteps:
         if sign == "^" and self.has_caret and {*kinds} <= {*INTEGERS} and kinds:
             message = f"`^` between the integers {one.named()} and {other.named()} would be one of their bits"
             raise MismatchError(message, f"a power is `{one.text} ** {other.text}`")
-        sign = _sign_of_types(sign, one, other, kinds or {"f32"})
+        sign = _sign_of_types(sign, one, other, kinds or {"f32"}, self.has_caret)
+        if {*kinds} <= {*INTEGERS, "bool"} and kinds and sign in ("floor_divide", "mod", "^"):
+            power = (whole_number(right) or 0) if sign == "^" else 0
+            if power in MULTIPLIED and one.dtype in INTEGERS:
+                return self.powered(one, power)
+            one, other = (self.as_integers(each) for each in (one, other))
+            sign = "mod_of_integers" if sign == "mod" else sign
         if sign in KERNELS:
-            return self.step(combined(sign, [one, other], None), one, other)
+            return self.kernel(sign, one, other)
         if sign == "@":
             return self.product(one, other)
-        numbers = [_is_number(left), _is_number(right)]
+        numbers = [not each.shape and not each.text.isidentifier() for each in (one, other)]
         if numbers == [False, True]:
             axes = axes_of(one)
             return self.step(f"(I | {other.text}) >> {axes}{sign}.~{axes}", one)
@@ -299,6 +332,23 @@ class NamedSteps:
             axes = axes_of(other)
             return self.step(f"({one.text} | I) >> .{sign}{axes}~{axes}", other)
         return self.between(sign, one, other)
+
+    def as_integers(self, array: Array) -> Array:
+        """Conditions, and a number that is written out, as integers."""
+        return array if array.dtype in INTEGERS else self.step("i64", array)
+
+    def powered(self, array: Array, power: int) -> Array:
+        """Integers multiplied by themselves."""
+        result = array
+        for _ in range(power - 1):
+            result = self.between("*", result, array)
+        return result
+
+    def kernel(self, name: str, *operands: Array) -> Array:
+        """A function of each element of some arrays, which meet at their last axes."""
+        for each in operands[1:]:
+            aligned(name, operands[0], each)
+        return self.step(combined(name, operands, None), *operands)
 
     def between(self, sign: str, one: Array, other: Array) -> Array:
         """Two arrays that meet at their last axes; one of size 1 meets any."""
@@ -322,7 +372,10 @@ class NamedSteps:
             raise NoSpellingError
         if one.shape[-1] != other.shape[-2:][0]:
             raise without_product(one, other)
-        return self.step(multiplied(one, other), one, other)
+        program = multiplied(one, other)
+        if one.dtype == other.dtype == "bool":
+            program = program.replace("*", "&&").replace("+", "||")
+        return self.step(program, one, other)
 
     def indexed(self, array: Array, index: ast.expr) -> Array:
         """Numbers and ranges in the place of axes: one expression for each."""
@@ -338,11 +391,13 @@ class NamedSteps:
             result = self.indexed(array, ast.Tuple(kept)) if kept else array
             left = [part for part in parts if part in new or whole_number(part) is None]
             return self.widened(result, [n for n, part in enumerate(left) if part in new])
-        if isinstance(parts[-1], LOOKED_UP) and all(map(is_whole, parts[:-1])):
-            chosen, last = parts[-1], place_of(array, len(parts) - 1)
-            listed = isinstance(chosen, ast.List) and places_listed(chosen, array.shape[last])
-            places = self.step("i64", listed) if listed else self.array(chosen)
-            return self.taken(array, places, [last])
+        looked = [
+            n
+            for n, each in enumerate(parts)
+            if isinstance(each, LOOKED_UP) and not _is_number(each)
+        ]
+        if looked:
+            return self.indexed_by_array(array, parts, looked)
         if rank < len(parts):
             number = f"{rank} ax{'is' if rank == 1 else 'es'}"
             message = f"{array.named()} has {number}, and {len(parts)} indices are given"
@@ -359,26 +414,56 @@ class NamedSteps:
                 expressions.append(f"{before}({walk}){after}~{letters}")
                 axis += 1
                 continue
-            at = whole_number(part)
-            if at is None:
-                raise NoSpellingError
+            (at,) = whole_numbers([part])
             if not -shape[axis] <= at < shape[axis]:
-                message = f"{array.named()} has {shape[axis]} positions along axis {axis}, and {at} is none of them"
-                raise MismatchError(message, f"the first is 0, the last {shape[axis] - 1}, or -1")
+                raise no_place(array, axis, at)
             expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
             del shape[axis]
         if not expressions:
             return array
         return self.step(" >> ".join(expressions), array)
 
-    def taken(self, array: Array, places: Array, axes: Sequence[int] | None) -> Array:
-        """The elements at places along an axis, by default of all elements in order."""
+    def indexed_by_array(
+        self, array: Array, parts: Sequence[ast.expr], looked: Sequence[int]
+    ) -> Array:
+        """An array of places, or a condition, in the place of one axis, and numbers and ranges in that of others.
+
+        Raises: MismatchError (there are several), NoSpellingError (NumPy moves the axis to the front).
+        """
+        if 1 < len(looked):
+            one, other = (ast.unparse(parts[n]) for n in looked[:2])
+            message = f"`{one}` and `{other}` are both arrays of places"
+            hint = f"one after the other: `{array.text}[{one}][:, {other}]` has all pairs"
+            raise MismatchError(message, hint, "E0821")
+        (place,) = looked
+        fixed = [n for n, each in enumerate(parts) if not isinstance(each, ast.Slice)]
+        if place and len(fixed) <= fixed[-1] - fixed[0]:
+            raise NoSpellingError
+        rest = [ast.Slice() if n == place else part for n, part in enumerate(parts)]
+        axis = sum(isinstance(each, ast.Slice) for each in parts[:place])
+        return self.taken(self.indexed(array, ast.Tuple([*rest])), parts[place], axis)
+
+    def taken(self, array: Array, chosen: ast.expr, axis: int) -> Array:
+        """The elements at places along an axis."""
+        at = whole_number(chosen)
+        if at is not None:
+            return self.indexed(array, ast.Tuple([*[ast.Slice()] * axis, chosen]))
+        if isinstance(chosen, ast.List | ast.Tuple) and not _of_truths(chosen):
+            places = self.step("i64", places_listed(ast.List(chosen.elts), array, axis))
+            return self.looked_up(array, places, axis)
+        places = self.array(chosen)
+        if places.dtype == "bool":
+            return self.chosen(array, places, axis)
         if places.dtype not in INTEGERS:
             message = f"{places.named()} is of {places.dtype}, and indices are integers"
             raise MismatchError(message, f"`i64({places.text})` is {places.text} as integers")
-        if not axes and len(array.shape) != 1:
-            array = self.step(reshaped(array, []), array)
-        axis = place_of(array, axes[0] if axes else 0)
+        if self.programs.may_be_negative(places):
+            size = self.step("i64", Array(str(array.shape[axis]), ()))
+            places = self.kernel("from_start", places, size)
+        return self.looked_up(array, places, axis)
+
+    def looked_up(self, array: Array, places: Array, axis: int) -> Array:
+        """The elements at places along an axis, which are integers from 0 on."""
         return self.step(looked_up(array, places, axis), places, array)
 
     def at_hand(self, node: ast.Call) -> Array | None:
@@ -388,7 +473,7 @@ class NamedSteps:
         name = node.func.id
         is_run = self.programs.runs(name)
         if not is_run and not self.programs.is_component(name, len(node.args)):
-            if name not in (*KNOWN, *MAKERS):
+            if name not in (*KNOWN, *SIGNATURES, *ALIASES):
                 raise UnknownNameError(name)
             return None
         operands = [self.array(each) for each in node.args]
@@ -401,12 +486,21 @@ class NamedSteps:
         return ArrayCall(self, node).array()
 
 
+def _of_truths(node: ast.List | ast.Tuple) -> bool:
+    """Whether a list is one of conditions that are written out."""
+    return any(
+        isinstance(each, ast.Constant) and isinstance(each.value, bool) for each in node.elts
+    )
+
+
 def _is_whole_number(node: ast.expr) -> bool:
     """Whether this is a whole number that is written out, which takes the type of what it stands beside."""
     return _is_number(node) and whole_number(node) is not None
 
 
-def _sign_of_types(sign: str, one: Array, other: Array, kinds: Collection[str]) -> str:
+def _sign_of_types(
+    sign: str, one: Array, other: Array, kinds: Collection[str], has_caret: bool
+) -> str:
     """The operator of a program that is an operator of NumPy between arrays of some types.
 
     Raises:
@@ -415,13 +509,17 @@ def _sign_of_types(sign: str, one: Array, other: Array, kinds: Collection[str]) 
     if {one.dtype, other.dtype} == {"bool"} and sign == "-":
         message = f"`-` between the conditions {one.named()} and {other.named()} has no meaning"
         raise MismatchError(message, f"`{one.text} != {other.text}` is true where they differ")
-    if {*kinds} <= {*INTEGERS} and sign in BITWISE:
-        message = f"`{BITWISE[sign]}` between the integers {one.named()} and {other.named()} would be one of their bits"
+    if {*kinds} <= {*INTEGERS, "bool"} and {one.dtype, other.dtype} != {"bool"} and sign in BITWISE:
+        message = (
+            f"`{BITWISE[sign]}` between {one.named()} and {other.named()} would be one of bits"
+        )
         raise MismatchError(
             message,
             f"conditions are joined: `({one.text} != 0) {BITWISE[sign]} ({other.text} != 0)`",
         )
-    return CONDITIONS.get(sign, sign) if {one.dtype, other.dtype} == {"bool"} else sign
+    is_power = sign == "^" and not has_caret
+    is_logic = {one.dtype, other.dtype} == {"bool"} and not is_power
+    return CONDITIONS.get(sign, sign) if is_logic else sign
 
 
 def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, ast.expr]:
@@ -477,4 +575,6 @@ def _literal(node: ast.List) -> Array:
             raise NoSpellingError
         shape.append(lengths.pop())
         level = [item for part in level for item in part.elts]  # type: ignore[misc]
+    if level and isinstance(level[0], ast.Constant) and isinstance(level[0].value, bool):
+        return Array(ast.unparse(node).lower(), tuple(shape), "bool")
     return Array(ast.unparse(node), tuple(shape))

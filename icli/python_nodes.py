@@ -5,9 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Sequence
 
-from ilang.icli.array_functions import Array, MismatchError, NoSpellingError
+from ilang.icli.array_functions import Array, MismatchError, NoSpellingError, UnknownNameError
 
-MODULES = ("np", "numpy", "torch", "math", "jnp")
+MODULES = (
+    "np",
+    "numpy",
+    "torch",
+    "math",
+    "jnp",
+    "jax",
+    "tf",
+    "scipy",
+    "F",
+    "nn",
+    "einx",
+    "einops",
+    "xp",
+    "cp",
+)
 """Names that are no arrays in an expression of Python."""
 
 
@@ -70,10 +85,24 @@ def whole_numbers(nodes: Sequence[ast.expr]) -> list[int]:
     return [size for size in sizes if size is not None]
 
 
-def places_listed(node: ast.List, extent: int) -> Array:
-    """The places that a list names along an axis, those below 0 counted from its end. Raises: NoSpellingError."""
-    places = [n + extent if -extent <= n < 0 else n for n in whole_numbers([node])]
+def places_listed(node: ast.List, array: Array, axis: int) -> Array:
+    """The places that a list names along an axis, those below 0 counted from its end.
+
+    Raises: NoSpellingError, MismatchError (there is no such place).
+    """
+    extent = array.shape[axis]
+    for n in (given := whole_numbers([node])):
+        if not -extent <= n < extent:
+            raise no_place(array, axis, n)
+    places = [n + extent if n < 0 else n for n in given]
     return Array(str(places), (len(places),))
+
+
+def no_place(array: Array, axis: int, at: int) -> MismatchError:
+    """The error for a place beyond the ends of an axis."""
+    extent = array.shape[axis]
+    message = f"{array.named()} has {extent} positions along axis {axis}, and {at} is none of them"
+    return MismatchError(message, f"the first is 0, the last {extent - 1}, or -1")
 
 
 def whole_number(node: ast.expr) -> int | None:
@@ -100,10 +129,14 @@ def called(node: ast.Call, arrays: Container[str]) -> tuple[str, list[ast.expr]]
 
 
 def _is_module(node: ast.expr, arrays: Container[str]) -> bool:
-    """Whether this is ``np`` or ``torch.nn``: a name that is no array, or an attribute of one."""
+    """Whether this is ``np`` or a part of one. Raises: UnknownNameError (it names nothing)."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    return isinstance(node, ast.Name) and node.id not in arrays
+    if not isinstance(node, ast.Name) or node.id in arrays:
+        return False
+    if node.id not in MODULES:
+        raise UnknownNameError(node.id)
+    return True
 
 
 def expression_of(text: str) -> ast.expr | None:

@@ -206,9 +206,9 @@ def _typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
 
     Names of arrays are those of the text that no call has, in the order in which they stand there.
     """
-    from ilang.icli.arithmetic import ProgramsAtHand
+    from ilang.icli.arithmetic import NotReadError, ProgramsAtHand
+    from ilang.icli.array_functions import UnknownNameError
     from ilang.icli.arrays import arrays_of
-    from ilang.icli.foreign import UnknownNameError
     from ilang.icli.python_nodes import expression_of, value_names
     from ilang.icli.session import ReplSession
 
@@ -221,7 +221,7 @@ def _typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
         arrays = arrays_of([None] * len(names), operands)
         session.arrays = dict(zip(names, arrays, strict=True))
         steps = ProgramsAtHand(session).steps(text)
-    except (Error, UnknownNameError):
+    except (Error, UnknownNameError, NotReadError):
         return None
     if steps is None:
         return None
