@@ -17,11 +17,11 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ilang.codegen.session.given_shapes import batch_remark, miscounted, shape_of_extents
-from ilang.core.diagnostic import CommandError, DataError, Error, Note, counted
+from ilang.core.diagnostic import CommandError, DataError, Error, Note, at_caller, counted
 from ilang.core.ir.syntax import Module
 from ilang.core.library import INNER, LIBRARIES, STD, text_of
 from ilang.core.record import record
-from ilang.core.source import Source
+from ilang.core.source import Source, Span
 from ilang.icli.configuration import configured
 from ilang.icli.definitions import (
     NOTHING_RETURNED,
@@ -31,7 +31,7 @@ from ilang.icli.definitions import (
     heads_of,
     signature,
 )
-from ilang.icli.lines import CALLS, split_words
+from ilang.icli.lines import CALLS, WHERE, split_words
 from ilang.icli.programs import named_results
 from ilang.icli.staged import DefinitionAtShapes
 
@@ -62,11 +62,12 @@ def defined_name(code: str) -> str | None:
 
 @record
 class RunRequest:
-    """A run: of what, on which words, with which configuration."""
+    """A run: of what, on which words, with which configuration, and the line that asks for it."""
 
     function: Function
     words: tuple[str, ...]
     config: Mapping[str, Given]
+    line: str = ""
 
     def dtypes(self) -> list[str | None]:
         """The element type that the head writes for each input, or None."""
@@ -86,7 +87,14 @@ class Calls:
         self.libraries = used_libraries(module.source.text)
         heads = heads_of(module)
         hidden = {*heads, *(each.name for each in module.definitions)}
-        borrowed = (_functions_of(each) for each in self.libraries)
+        self._configured = {
+            name: function
+            for each in self.libraries
+            for name, function in _functions_of(each, wired=True).items()
+            if head_of(function).configuration and name not in hidden
+        }
+        """The tensor functions of libraries that a component of ``std`` hides, but where they are given values."""
+        borrowed = (_functions_of(each, wired=False) for each in self.libraries)
         self._borrowed = {
             name: function
             for functions in borrowed
@@ -102,8 +110,9 @@ class Calls:
 
     def function(self, name: str) -> Function:
         """A definition by its name, at hand or of a library that is used."""
-        if name in self._borrowed:
-            return self._borrowed[name]
+        for functions in (self._borrowed, self._configured):
+            if name in functions:
+                return functions[name]
         if name not in self._functions:
             (self._functions[name],) = all_functions(self.module, [name])
         return self._functions[name]
@@ -118,17 +127,20 @@ class Calls:
         if not self.heads:
             return None
         call = CALLS.fullmatch(code)
-        if call is not None and call.group(1) in self.heads and _is_closed(call.group(2)):
+        named = {*self.heads, *self._configured}
+        if call is not None and call.group(1) in named and _is_closed(call.group(2)):
             name, (given, _, settings) = call.group(1), call.group(2).partition(";")
             words = split_words(given, ",")
         else:
             applied, _, settings = code.partition(";")
             (name, *words) = split_words(applied) or [""]
-        if name not in self.heads:
+        if name not in self.heads and not (settings.strip() and name in self._configured):
             return None
-        known = [each.name for each in self.heads[name].configuration or ()]
+        head = head_of(self.function(name))
+        known = [each.name for each in head.configuration or ()]
         if words and all(map(is_array, words)):
-            return RunRequest(self.function(name), tuple(words), configured(name, settings, known))
+            config = configured(name, settings, known)
+            return RunRequest(self.function(name), tuple(words), config, code)
         setting = SETTING.search(code)
         if setting is not None and self.read(code[: setting.start()], arrays, is_array) is not None:
             message = f"`{setting[1]}` is a configuration value, and arrays stand there"
@@ -248,7 +260,10 @@ class Calls:
         seen = self.seen(call, arrays)
         key = call.function, repr(sorted(seen.shapes.items())), repr(sorted(call.config.items()))
         if key not in self._sessions:
-            self._sessions[key] = call.function.session(seen.shapes, call.config)
+            try:
+                self._sessions[key] = call.function.session(seen.shapes, call.config)
+            except Error as error:
+                raise _at_line(call, error) from None
         return self._sessions[key]
 
     def _shapes(self, function: Function, arrays: Sequence[Array]) -> dict[str, str]:
@@ -273,6 +288,15 @@ class Calls:
         ]
 
 
+def _at_line(call: RunRequest, error: Error) -> Error:
+    """An error in the text of a library, with the line that calls it."""
+    name = error.span.source.name if error.span is not None else ""
+    if name.removesuffix(".i") not in LIBRARIES or not call.line:
+        return error
+    at_caller(error, Span(Source(WHERE, call.line), 0, len(call.line)), "")
+    return error
+
+
 def missing_values(head: Head, config: Mapping[str, Given]) -> list[str]:
     """The configuration values that a definition needs and that are not given."""
     needed = [each.name for each in head.configuration or () if each.default is None]
@@ -286,15 +310,16 @@ def used_libraries(text: str) -> list[str]:
 
 
 @cache
-def _functions_of(library: str) -> dict[str, Function]:
-    """The tensor functions that a library has, by name; in a line a component of ``std`` comes before them."""
+def _functions_of(library: str, wired: bool) -> dict[str, Function]:
+    """The tensor functions of a library by name: those that share names with components of ``std``, or others."""
     from ilang.core.notation.files.libraries import definitions_in, text_of_kind
     from ilang.core.notation.files.module import parse_module
 
     text = text_of_kind(STD, wired=False) if library == STD else text_of(library)
     module = parse_module(Source(f"{library}.i", text))
-    hidden = INNER | {each.name.text() for each in definitions_in(STD) if each.wired}
-    names = [each.name for each in module.functions if each.name not in hidden]
+    hidden = {each.name.text() for each in definitions_in(STD) if each.wired}
+    names = [each.name for each in module.functions if each.name not in INNER]
+    names = [name for name in names if (name in hidden) is wired]
     return dict(zip(names, all_functions(module, names), strict=True))
 
 

@@ -7,7 +7,6 @@ each names its result: ``(x + y) @ w`` is ``t1 = ij+ij~ij x y`` and ``t2 = ik*kj
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -30,23 +29,18 @@ from ilang.icli.array_functions import (
     axes_of,
     combined,
     common_type,
-    looked_up,
     multiplied,
-    reshaped,
     without_product,
 )
 from ilang.icli.folded import SizesFolded
+from ilang.icli.indexing import indexed
 from ilang.icli.python_nodes import (
     called,
     expression_of,
-    is_whole,
-    no_place,
+    is_number,
     number_text,
-    places_listed,
-    sliced,
     value_names,
     whole_number,
-    whole_numbers,
 )
 from ilang.icli.respelling import as_python
 from ilang.icli.signatures import SIGNATURES
@@ -66,10 +60,6 @@ CONSTANTS = {
     "NaN": "nan",
 }
 """Numbers of modules."""
-LOOKED_UP = (
-    ast.Name, ast.List, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.UnaryOp, ast.BoolOp,
-)  # fmt: skip
-"""Parts of an expression that may be the places of elements that are looked up."""
 BITWISE = {"&&": "&", "||": "|"}
 MULTIPLIED = range(1, 5)
 """Powers of integers that are products, and do not lose what floats cannot hold."""
@@ -233,7 +223,7 @@ class NamedSteps:
             case ast.Subscript(ast.Attribute(value, "shape"), index):
                 return _number_at(self.array(value).shape, index)
             case _:
-                return self.indexed(self.array(node.value), node.slice)
+                return indexed(self, self.array(node.value), node.slice)
 
     def member(self, node: ast.Attribute) -> Array:
         """A transpose, a constant, or a method that lacks its parentheses."""
@@ -270,21 +260,6 @@ class NamedSteps:
         operands = [self.array(each) for each in arguments if not isinstance(each, ast.Constant)]
         sizes = "".join(f", {each.arg}={ast.unparse(each.value)}" for each in node.keywords)
         return self.step(f'{operation}("{texts[0]}"{sizes})', *operands)
-
-    def chosen(self, array: Array, holds: Array, axis: int) -> Array:
-        """Elements of an array along axes where a condition of these holds, which is computed at once."""
-        place = len(holds.shape)
-        if array.shape[axis : axis + place] != holds.shape or not place:
-            message = f"the condition {holds.named()} does not fit {array.named()} at axis {axis}"
-            raise MismatchError(
-                message, "a condition has the sizes of the axes whose elements it chooses"
-            )
-        if place > 1:
-            before, after = array.shape[:axis], array.shape[axis + place :]
-            size = math.prod(holds.shape)
-            array = self.step(reshaped(array, [*before, size, *after]), array)
-            holds = self.step(reshaped(holds, []), holds)
-        return self.looked_up(array, self.programs.places(holds, self.steps), axis)
 
     def step(self, program: str, *operands: Array) -> Array:
         """One step more; integers and conditions are converted first where a program takes no such operands."""
@@ -377,95 +352,6 @@ class NamedSteps:
             program = program.replace("*", "&&").replace("+", "||")
         return self.step(program, one, other)
 
-    def indexed(self, array: Array, index: ast.expr) -> Array:
-        """Numbers and ranges in the place of axes: one expression for each."""
-        parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        rank = len(array.shape)
-        new = [part for part in parts if ast.unparse(part) in ("None", "np.newaxis")]
-        dots = [n for n, part in enumerate(parts) if ast.unparse(part) == "..."]
-        if dots:
-            whole = [ast.Slice()] * (rank - len(parts) + len(new) + 1)
-            parts = [*parts[: dots[0]], *whole, *parts[dots[0] + 1 :]]
-        if new:
-            kept = [part for part in parts if part not in new]
-            result = self.indexed(array, ast.Tuple(kept)) if kept else array
-            left = [part for part in parts if part in new or whole_number(part) is None]
-            return self.widened(result, [n for n, part in enumerate(left) if part in new])
-        looked = [
-            n
-            for n, each in enumerate(parts)
-            if isinstance(each, LOOKED_UP) and not _is_number(each)
-        ]
-        if looked:
-            return self.indexed_by_array(array, parts, looked)
-        if rank < len(parts):
-            number = f"{rank} ax{'is' if rank == 1 else 'es'}"
-            message = f"{array.named()} has {number}, and {len(parts)} indices are given"
-            raise MismatchError(message, "give an index for each axis, or for the first ones")
-        expressions, shape, axis = [], list(array.shape), 0
-        for part in parts:
-            if is_whole(part):
-                axis += 1
-                continue
-            letters = axes_of(Array("", tuple(shape)))
-            before, after = letters[:axis], letters[axis + 1 :]
-            if isinstance(part, ast.Slice):
-                walk, shape[axis] = sliced(part, letters[axis], shape[axis])
-                expressions.append(f"{before}({walk}){after}~{letters}")
-                axis += 1
-                continue
-            (at,) = whole_numbers([part])
-            if not -shape[axis] <= at < shape[axis]:
-                raise no_place(array, axis, at)
-            expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
-            del shape[axis]
-        if not expressions:
-            return array
-        return self.step(" >> ".join(expressions), array)
-
-    def indexed_by_array(
-        self, array: Array, parts: Sequence[ast.expr], looked: Sequence[int]
-    ) -> Array:
-        """An array of places, or a condition, in the place of one axis, and numbers and ranges in that of others.
-
-        Raises: MismatchError (there are several), NoSpellingError (NumPy moves the axis to the front).
-        """
-        if 1 < len(looked):
-            one, other = (ast.unparse(parts[n]) for n in looked[:2])
-            message = f"`{one}` and `{other}` are both arrays of places"
-            hint = f"one after the other: `{array.text}[{one}][:, {other}]` has all pairs"
-            raise MismatchError(message, hint, "E0821")
-        (place,) = looked
-        fixed = [n for n, each in enumerate(parts) if not isinstance(each, ast.Slice)]
-        if place and len(fixed) <= fixed[-1] - fixed[0]:
-            raise NoSpellingError
-        rest = [ast.Slice() if n == place else part for n, part in enumerate(parts)]
-        axis = sum(isinstance(each, ast.Slice) for each in parts[:place])
-        return self.taken(self.indexed(array, ast.Tuple([*rest])), parts[place], axis)
-
-    def taken(self, array: Array, chosen: ast.expr, axis: int) -> Array:
-        """The elements at places along an axis."""
-        at = whole_number(chosen)
-        if at is not None:
-            return self.indexed(array, ast.Tuple([*[ast.Slice()] * axis, chosen]))
-        if isinstance(chosen, ast.List | ast.Tuple) and not _of_truths(chosen):
-            places = self.step("i64", places_listed(ast.List(chosen.elts), array, axis))
-            return self.looked_up(array, places, axis)
-        places = self.array(chosen)
-        if places.dtype == "bool":
-            return self.chosen(array, places, axis)
-        if places.dtype not in INTEGERS:
-            message = f"{places.named()} is of {places.dtype}, and indices are integers"
-            raise MismatchError(message, f"`i64({places.text})` is {places.text} as integers")
-        if self.programs.may_be_negative(places):
-            size = self.step("i64", Array(str(array.shape[axis]), ()))
-            places = self.kernel("from_start", places, size)
-        return self.looked_up(array, places, axis)
-
-    def looked_up(self, array: Array, places: Array, axis: int) -> Array:
-        """The elements at places along an axis, which are integers from 0 on."""
-        return self.step(looked_up(array, places, axis), places, array)
-
     def at_hand(self, node: ast.Call) -> Array | None:
         """A call of a component or of a tensor function; None for another one."""
         if not isinstance(node.func, ast.Name) or node.keywords:
@@ -486,16 +372,9 @@ class NamedSteps:
         return ArrayCall(self, node).array()
 
 
-def _of_truths(node: ast.List | ast.Tuple) -> bool:
-    """Whether a list is one of conditions that are written out."""
-    return any(
-        isinstance(each, ast.Constant) and isinstance(each.value, bool) for each in node.elts
-    )
-
-
 def _is_whole_number(node: ast.expr) -> bool:
     """Whether this is a whole number that is written out, which takes the type of what it stands beside."""
-    return _is_number(node) and whole_number(node) is not None
+    return is_number(node) and whole_number(node) is not None
 
 
 def _sign_of_types(
@@ -550,13 +429,6 @@ def _compared(node: ast.Compare) -> list[str]:
     operands = [node.left, *node.comparators]
     pairs = zip(operands, node.ops, operands[1:], strict=False)
     return [ast.unparse(ast.Compare(left, [op], [right])) for left, op, right in pairs]
-
-
-def _is_number(node: ast.expr) -> bool:
-    """Whether this is a number that is written out, with a sign or without."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    return isinstance(node, ast.Constant)
 
 
 def _number_at(shape: Shape, index: ast.expr) -> Array:

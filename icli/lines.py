@@ -12,7 +12,7 @@ from ilang.core.source import Source, Span
 WHERE = "<repl>"
 UNREAD = ("E01", "E02", "E04", "E072")
 """Errors that a line may give only because it is in another spelling."""
-DECIDED = ("E0426",)
+DECIDED = ("E0270", "E0272", "E0426")
 """Errors of lines whose names are known, so that another spelling says nothing else."""
 LONGEST = 1000
 """Code points of a line that is looked at for another spelling."""

@@ -154,3 +154,10 @@ def value_names(tree: ast.expr) -> list[str]:
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
     in_order = sorted(names, key=lambda node: (node.lineno, node.col_offset))
     return list(dict.fromkeys(node.id for node in in_order if node.id not in MODULES))
+
+
+def is_number(node: ast.expr) -> bool:
+    """Whether this is a number that is written out, with a sign or without."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant)

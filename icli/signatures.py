@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import cache
 
 from ilang.core.diagnostic import enumerated
-from ilang.core.record import record
 from ilang.core.suggestion import nearest
 from ilang.icli.array_functions import (
     BINARY,
@@ -95,92 +94,64 @@ SIGNATURES: dict[str, str] = {
 """The parameters of functions by their names; any other one takes ``x``."""
 
 
-@record
-class Parameters:
-    """Names in order, those that stand by keyword alone, and the values of those that may be left out."""
-
-    names: tuple[str, ...]
-    keywords: tuple[str, ...]
-    defaults: tuple[tuple[str, ast.expr], ...]
-    rest: tuple[str, ...]
-    """The name of arguments without an end, such as sizes."""
-
-    def told(self) -> str:
-        """The names as messages list them: ``a, axis, keepdims``."""
-        return ", ".join((*self.names, *self.rest, *self.keywords))
-
-
 @cache
-def parameters_of(name: str) -> Parameters:
-    """The parameters of a function."""
+def parameters_of(name: str) -> ast.arguments:
+    """The parameters of a function, as Python reads them."""
     function = ast.parse(f"def f({SIGNATURES.get(name, 'x')}): 0").body[0]
     assert isinstance(function, ast.FunctionDef)
-    args = function.args
-    names = tuple(each.arg for each in args.args)
-    keywords = tuple(each.arg for each in args.kwonlyargs)
-    optional = names[len(names) - len(args.defaults) :]
-    values = (*args.defaults, *(each for each in args.kw_defaults if each is not None))
-    defaults = tuple(zip((*optional, *keywords), values, strict=True))
-    rest = () if args.vararg is None else (args.vararg.arg,)
-    return Parameters(names, keywords, defaults, rest)
+    return function.args
 
 
-@record
-class CallArguments:
-    """The arguments of a call by the parameters of its function, and the rest where these have no end."""
+def optional_of(name: str) -> dict[str, ast.expr]:
+    """The parameters of a function that may be left out, and what they are then."""
+    takes = parameters_of(name)
+    optional = [*takes.args[len(takes.args) - len(takes.defaults) :], *takes.kwonlyargs]
+    values = [*takes.defaults, *filter(None, takes.kw_defaults)]
+    return {each.arg: value for each, value in zip(optional, values, strict=True)}
 
-    named: dict[str, ast.expr]
-    rest: tuple[ast.expr, ...]
 
-    def is_given(self, name: str) -> bool:
-        """Whether something other than ``None`` stands for a parameter."""
-        node = self.named.get(name)
-        return node is not None and not (isinstance(node, ast.Constant) and node.value is None)
-
-    def axes(self) -> list[int] | None:
-        """The axes that are named; None for all. Raises: NoSpellingError."""
-        return whole_numbers([self.named["axis"]]) if self.is_given("axis") else None
-
-    def keeps(self) -> bool:
-        """Whether axes that are reduced stay with size 1."""
-        return "keepdims" in self.named and ast.unparse(self.named["keepdims"]) == "True"
+def parameters_told(name: str) -> str:
+    """The parameters of a function, for messages: ``a, axis, keepdims``."""
+    takes = parameters_of(name)
+    rest = [] if takes.vararg is None else [takes.vararg]
+    return ", ".join(each.arg for each in (*takes.args, *rest, *takes.kwonlyargs))
 
 
 def bound(
     name: str, spelled: str, given: Sequence[ast.expr], keywords: Sequence[ast.keyword]
-) -> CallArguments:
-    """The arguments of a call of a function, which is ``spelled`` somehow.
+) -> tuple[dict[str, ast.expr], list[ast.expr]]:
+    """The arguments of a call of a function, which is ``spelled`` somehow: by parameters, and those without an end.
 
     Raises: MismatchError (it does not take them), NoExpressionError (one is missing), NoSpellingError.
     """
-    takes = parameters_of(name)
+    takes, listed = parameters_of(name), parameters_told(name)
+    names = [each.arg for each in takes.args]
     if any(isinstance(each, ast.Starred) for each in given) or any(not k.arg for k in keywords):
         raise NoSpellingError
-    if len(takes.names) < len(given) and not takes.rest:
-        message = f"`{spelled}` takes {takes.told()} in this order, and {len(given)} are given"
-        keyword = f"; `{takes.keywords[0]}=` is written out" if takes.keywords else ""
-        raise MismatchError(
-            message, f"`{spelled}({', '.join(takes.names)})`{keyword}", "E0821", spelled
-        )
-    named = dict(takes.defaults) | dict(zip(takes.names, given, strict=False))
+    if len(names) < len(given) and takes.vararg is None:
+        message = f"`{spelled}` takes {listed} in this order, and {len(given)} are given"
+        named_alone = f"; `{takes.kwonlyargs[0].arg}=` is written out" if takes.kwonlyargs else ""
+        hint = f"`{spelled}({', '.join(names)})`{named_alone}"
+        raise MismatchError(message, hint, "E0821", spelled)
+    arguments = optional_of(name) | dict(zip(names, given, strict=False))
     for each in keywords:
-        named[_keyword(takes, spelled, each)] = _from_zero(each)
-    missing = [each for each in takes.names if each not in named]
+        known = [*names, *(other.arg for other in takes.kwonlyargs)]
+        arguments[_keyword(known, spelled, each, listed)] = _from_zero(each)
+    missing = [each for each in names if each not in arguments]
     if missing:
         message = f"`{spelled}` needs {enumerated(missing)}"
-        raise NoExpressionError(message, f"it takes {takes.told()}", "E0821", spelled)
-    return CallArguments(named, tuple(given[len(takes.names) :]))
+        raise NoExpressionError(message, f"it takes {listed}", "E0821", spelled)
+    return arguments, [*given[len(names) :]]
 
 
-def _keyword(takes: Parameters, spelled: str, keyword: ast.keyword) -> str:
+def _keyword(known: Sequence[str], spelled: str, keyword: ast.keyword, listed: str) -> str:
     """The parameter that a keyword names."""
     word = keyword.arg or ""
-    known = (*takes.names, *takes.keywords)
     name = word if word in known else KEYWORDS.get(word, word)
     if name in known:
         return name
     guess = nearest(word, known)
-    hint = f"did you mean `{guess}`?" if guess else f"it takes {takes.told()}"
+    hint = f"did you mean `{guess}`?" if guess else f"it takes {listed}"
     raise MismatchError(f"`{spelled}` takes no `{word}`", hint, "E0821", word)
 
 

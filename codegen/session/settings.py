@@ -10,7 +10,7 @@ import numpy as np
 from ilang.codegen.call.arguments import SUPPORTED, shown
 from ilang.core.build.program import Given, plain_number
 from ilang.core.build.routines import Built
-from ilang.core.build.settings import check_share
+from ilang.core.build.settings import require_within
 from ilang.core.diagnostic import DataError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Settings(MutableMapping[str, Given]):
     def __setitem__(self, name: str, value: Given) -> None:
         """Another value from the next run on.
 
-        Raises: DataError E0750, E0755 (it is fixed), MeaningError E0272 (it is no share, and stands for one).
+        Raises: DataError E0750, E0755 (it is fixed), MeaningError E0272 (it is beyond the limits of a library).
         """
         if name not in self._values:
             listed = ", ".join(self._values) or "none"
@@ -59,9 +59,9 @@ class Settings(MutableMapping[str, Given]):
         if number is None:
             message = f"the configuration value {name} is a number, not {shown(value)}"
             raise DataError("E0750", message, help="numbers are below 1.8e308")
-        if name in self._built.shares:
-            subject, takes_one = self._built.shares[name]
-            check_share(subject, number, takes_one, None)
+        if name in self._built.limits:
+            subject, interval = self._built.limits[name]
+            require_within(subject, number, interval, None)
         array = _setting(name, number, self._dtype)
         with self._lock:
             self.arrays[name][:] = array

@@ -69,6 +69,7 @@ def built(
     run.callers.begin(head, head.span, [each.span for each in head.tensors], inputs)
     names = run.noted(head.tensors, inputs)
     settings = _settings(head, config)
+    run.check_limits(head, settings)
     names.update(settings)
     if isinstance(definition, ast.Function):
         frame = _function(run, definition, names, inputs, settings)
@@ -237,7 +238,7 @@ def _finished(
         forward=frozenset(number_of[number] for number in _forward(run)),
         merged={cell: whole for (_, whole), cell in merged.items()},
         integers=run.integers,
-        shares=dict(run.shares),
+        limits=dict(run.limits),
     )
 
 

@@ -59,7 +59,7 @@ class Built:
     nodes that give tensors, and not new values to what there is: how they use a parameter says what it begins with.
     ``merged`` are the inputs that have sums over ranks, in the order of the results of that role, which have the values
     that are summed: over all ranks, or over the others. ``integers`` are the types of inputs whose own heads write
-    none, and others write an integer type. ``shares`` are the configuration values that are shares of a library.
+    none, and others write an integer type. ``limits`` are those that a library sets for configuration values.
     """
 
     graph: Graph
@@ -72,7 +72,7 @@ class Built:
     forward: frozenset[int]
     merged: Mapping[Stored, bool]
     integers: Mapping[Stored, str]
-    shares: Mapping[str, tuple[str, bool]]
+    limits: Mapping[str, tuple[str, str]]
 
 
 class Routines(Functions):

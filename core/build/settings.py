@@ -15,7 +15,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.primitives import hides
 from ilang.core.ir.scalar import minus
 from ilang.core.ir.syntax import Definition, Module
-from ilang.core.library import SHARES
+from ilang.core.library import limits_in
 from ilang.core.record import entity
 from ilang.core.source import Span
 
@@ -132,8 +132,8 @@ class Configuration(ABC):
             if each.span.source is module.source or not hides(each.name, self.functions)
         }
         self.fixed: dict[str, Span] = {}
-        self.shares: dict[str, tuple[str, bool]] = {}
-        """The values of the definition that is run which are shares of a library: of what, and whether 1 is one."""
+        self.limits: dict[str, tuple[str, str]] = {}
+        """The values of the definition that is run which a library limits: what they are there, and the interval."""
 
     @abstractmethod
     def tensor(self, frame: Evaluation, term: ast.Term) -> Tensor:
@@ -160,14 +160,21 @@ class Configuration(ABC):
                 assert written.default is not None
                 empty = Evaluation(frame.owner, dict(values), {})
                 values[name] = self.setting(empty, written.default)
-        source = head.span.source
-        shares = SHARES.get(source.name, {}) if source is not self.source else {}
-        for name in filter(values.__contains__, shares):
-            setting, subject = values[name], f"`{name}` of `{head.name}`"
-            check_share(subject, _figure(setting.value, setting.span), shares[name], setting.span)
-            if isinstance(setting.tensor, Stored) and setting.tensor.kind == "setting":
-                self.shares[setting.tensor.name] = subject, shares[name]
+        self.check_limits(head, values)
         return values, label
+
+    def check_limits(self, head: ast.Head, values: Mapping[str, Setting]) -> None:
+        """Refuse numbers outside the intervals of a library; those that come at run time are checked then, too.
+
+        Raises: MeaningError E0272.
+        """
+        for name, interval in limits_in(head.span.source).items():
+            if name not in values:
+                continue
+            setting, subject = values[name], f"`{name}` of `{head.name}`"
+            require_within(subject, _figure(setting.value, setting.span), interval, setting.span)
+            if isinstance(setting.tensor, Stored) and setting.tensor.kind == "setting":
+                self.limits[setting.tensor.name] = subject, interval
 
     def setting(self, frame: Evaluation, term: ast.Term) -> Setting:
         """The configuration value that an expression is: known numbers, and what arithmetic reads of it."""
@@ -280,13 +287,16 @@ def _figure(value: Value, span: Span) -> Figure:
     return value
 
 
-def check_share(subject: str, value: Figure, takes_one: bool, span: Span | None) -> None:
-    """Refuse what is no share, a number from 0 to 1, or below 1. Raises: MeaningError E0272."""
-    if 0 <= value < 1 or (takes_one and value == 1):
+def require_within(subject: str, value: Figure, interval: str, span: Span | None) -> None:
+    """Refuse a number outside the interval of a configuration value. Raises: MeaningError E0272."""
+    end, closing = interval.split(", ")[1][:-1], interval[-1]
+    if 0 <= value < float(end) or (closing == "]" and value == float(end)):
         return
-    limits = "from 0 to 1" if takes_one else "from 0 to below 1"
-    percent = f"{value:g} percent is {value / 100:g}" if 1 < value <= 100 else "for example 0.1"
-    raise MeaningError("E0272", f"{subject} is a number {limits}, not {value}", span, percent)
+    limits = "from 0 on" if end == "inf" else f"from 0 to {'below ' * (closing == ')')}{end}"
+    example = "for example 0.00001" if end == "inf" else "for example 0.1"
+    if end == "1" and 1 < value <= 100:
+        example = f"{value:g} percent is {value / 100:g}"
+    raise MeaningError("E0272", f"{subject} is a number {limits}, not {value}", span, example)
 
 
 def _plain(number: float) -> Figure:

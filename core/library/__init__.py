@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+
+from ilang.core.source import Source
 
 LIBRARIES = ("nn", "optim", "std")
 """The libraries, a module with a text of definitions each; a name of two of them is that of the first."""
@@ -20,11 +23,26 @@ INNER = frozenset(
 )
 """The definitions that serve others of their library: no message offers them, and no page lists them."""
 
-SHARES = {
-    "nn.i": {"rate": False, "keep": True},
-    "optim.i": {"momentum": True, "b1": False, "b2": False},
+LIMITS = {
+    "nn.i": {"rate": "[0, 1)", "keep": "[0, 1]", "training": "[0, 1]", "eps": "[0, inf)"},
+    "optim.i": {
+        "momentum": "[0, 1]",
+        "nesterov": "[0, 1]",
+        "b1": "[0, 1)",
+        "b2": "[0, 1)",
+        "eps": "[0, inf)",
+    },
+    "std.i": {"eps": "[0, inf)"},
 }
-"""The configuration values of a library that are shares, numbers from 0 to 1, and whether 1 is one of them."""
+"""The intervals of configuration values of a library; all begin at 0."""
+
+
+def limits_in(source: Source) -> Mapping[str, str]:
+    """The intervals of configuration values in a text, where it is that of a library."""
+    if source.name not in LIMITS:
+        return {}
+    head = text_of(source.name.removesuffix(".i")).partition("\n")[0]
+    return LIMITS[source.name] if source.text.startswith(head) else {}
 
 
 def text_of(name: str) -> str:

@@ -532,6 +532,8 @@ def explained(file: Path, name: str, *shapes: Any) -> None:
         ("op f(a) = linear(a; out = 3, in = 2)", "E0444", "in = 2"),
         ("op f(a) = attention(a; 1.5, 3, 4)", "E0270", "1.5"),
         ("op f(a, n) = dropout(a, n; 2.0)", "E0272", "2.0"),
+        ("op f(a, n) = layer_norm(a; -1) + n", "E0272", "-1"),
+        ("op f(a, n) = batch_norm(a; training = 5) + n", "E0272", "5"),
         ("op f(a, n; r = 1) = dropout(a, n; r)", "E0272", "r = 1"),
         ("op f(a) = linear(a; [3])", "E0445", "linear(a; [3])"),
     ],

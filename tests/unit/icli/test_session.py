@@ -689,3 +689,18 @@ def test_a_number_in_parentheses_is_a_number() -> None:
     session = ReplSession()
     for line in ("2", "(2)", "( 2 )"):
         assert text(session.feed(line)).strip().endswith("  .  f32\n2."), line
+
+
+def test_functions_of_libraries_are_given_values_in_lines() -> None:
+    session = ReplSession()
+    for line in ("x = [[1,2],[3,5]]", "use nn", "layer_norm(x; 0.001)"):
+        assert not session.feed(line).failed
+    for line, name in (("layer_norm(x; -1)", "eps"), ("batch_norm(x; training=5)", "training")):
+        (error,) = session.feed(line).parts
+        assert isinstance(error, Error)
+        assert error.code == "E0272"
+        assert error.message.startswith(
+            f"`{name}` of `{line.partition('(')[0]}` is a number from 0"
+        )
+        assert error.span is not None
+        assert error.span.text() == line
