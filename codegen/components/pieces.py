@@ -11,11 +11,13 @@ from ilang.codegen.call.arguments import shape_of
 from ilang.codegen.call.named_arrays import OPTIONS
 from ilang.codegen.components import einx
 from ilang.codegen.components.component import Component, from_text
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, ElementTypeError
 from ilang.core.library.std import AXES, NUMBERS, PLAIN, text_of
 
 PIECES = {**dict.fromkeys(PLAIN, ()), **AXES}
 """The functions, and the axis that each goes along by default; () where it goes along none."""
+TRUTHS = {"max": 'max(x) = einx.any("[...]")', "min": 'min(x) = einx.all("[...]")'}
+"""The extremes of conditions, which are conditions."""
 LETTERS = "abcdefghijklmnopqrstuvwxy"
 
 
@@ -41,9 +43,16 @@ def along(text: str, rank: int, axes: tuple[int, ...], keeps: bool) -> Component
 
 @cache
 def one_hot(rank: int, classes: int) -> Component:
-    """The component that gives rows of so many numbers, 1 at the numbers of an array of a rank."""
+    """The component that gives rows of so many numbers, 1 at the numbers of an array of a rank.
+
+    A class is looked up among the numbers that there are, so that one that there is not is an index out of range.
+    """
     letters = LETTERS[:rank]
-    return from_text(f"{letters or '.'}==@(z:{classes})~{letters}z >> f32")
+    looked_up = f"(I | @(z:{classes})~z) >> {letters or '.'}@z~{letters or '.'}"
+    head = f"one_hot(x[{','.join(letters)}])" if rank else "one_hot(x)"
+    return from_text(
+        f"{head} = {looked_up} >> {letters or '.'}==@(z:{classes})~{letters}z >> f32", "lib.one_hot"
+    )
 
 
 @cache
@@ -65,6 +74,15 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
     Raises:
         Error: DataError E0777 (axes), and what a call of a component refuses.
     """
+    try:
+        return _called(name, arrays, axis, options)
+    except ElementTypeError as error:
+        if error.code != "E0602":
+            raise
+        raise error.with_help(f"convert it: lib.{name}(x.astype(np.float32))") from None
+
+
+def _called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, Any]) -> Any:
     known = NUMBERS.get(name, {})
     taken = 2 if name in ("matmul", "conv2d") else 1
     if name not in AXES and known and len(arrays) > taken and isinstance(arrays[taken], int):
@@ -83,16 +101,31 @@ def called(name: str, arrays: tuple[Any, ...], axis: Any, options: Mapping[str, 
         classes = _whole(axis, "the number of classes", "lib.one_hot(x, 10)")
         if classes < 1:
             raise DataError("E0777", f"there are no {classes} classes", help="lib.one_hot(x, 10)")
-        return one_hot(len(shape_of("x", arrays[0])), classes)(*arrays, **rest)
+        try:
+            return one_hot(len(shape_of("x", arrays[0])), classes)(*arrays, **rest)
+        except DataError as error:
+            raise (
+                error.with_help(f"classes are 0 to {classes - 1}")
+                if error.code == "E0746"
+                else error
+            ) from None
     takes = (*("axis", "keepdims") * (name in AXES), *known, *OPTIONS)
     if unknown := [key for key in rest if key not in takes]:
         raise DataError(
             "E0747", f"{name} takes no {unknown[0]}", help=f"by name it takes {', '.join(takes)}"
         )
+    if not isinstance(keeps, bool):
+        raise DataError(
+            "E0777",
+            f"keepdims is True or False, not {keeps!r}",
+            help=f"lib.{name}(x, keepdims=True)",
+        )
     numbers = {key: _number(name, key, rest.pop(key)) for key in known if key in rest}
     if "size" in numbers:  # windows lie side by side, where nothing else is said
         numbers.setdefault("stride", numbers["size"])
     text = text_of(name, numbers)
+    if name in TRUTHS and str(getattr(arrays[0] if arrays else None, "dtype", "")).endswith("bool"):
+        text = TRUTHS[name]
     if axis == PIECES[name] and not keeps:
         return _plain(name, text, arrays)(*arrays, **rest)
     if name not in AXES or len(arrays) != 1:
@@ -146,8 +179,8 @@ def _axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
 
 def _whole(value: Any, subject: str, example: str) -> int:
     try:
-        return index(value)
+        if not isinstance(value, bool):
+            return index(value)
     except TypeError:
-        raise DataError(
-            "E0777", f"{subject} is a whole number, not {value!r}", help=example
-        ) from None
+        pass
+    raise DataError("E0777", f"{subject} is a whole number, not {value!r}", help=example)

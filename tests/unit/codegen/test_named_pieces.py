@@ -203,12 +203,37 @@ def test_gradients() -> None:
         (lambda: lib.max_pool2d(X[None], 2), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.conv2d(X[None], X[None], 2), "E0777"),  # type: ignore[call-overload]
         (lambda: lib.matmul(X, 2.0), "E0503"),
+        (lambda: lib.sum(X, axis=True), "E0777"),
+        (lambda: lib.sum(X, keepdims=3), "E0777"),  # type: ignore[call-overload]
+        (lambda: lib.one_hot(np.array([0, 3]), 3), "E0746"),
+        (lambda: lib.one_hot(np.array([[-1]]), 3), "E0746"),
+        (lambda: lib.one_hot(np.array([1.0]), 3), "E0605"),
     ],
 )
 def test_what_the_library_refuses(call: Callable[[], Any], code: str) -> None:
     with pytest.raises(Error) as caught:
         call()
     assert caught.value.code == code
+
+
+def test_extremes_of_conditions_are_conditions() -> None:
+    holds = np.array([[True, False], [True, True]])
+    for got, expected in (
+        (lib.max(holds, axis=0), [True, True]),
+        (lib.min(holds, axis=1, keepdims=True), [[False], [True]]),
+        (lib.min(holds), False),
+    ):
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_help_of_the_library_is_python() -> None:
+    with pytest.raises(Error) as caught:
+        lib.mean(np.array([1, 2]))
+    assert caught.value.help == "convert it: lib.mean(x.astype(np.float32))"
+    with pytest.raises(Error) as caught:
+        lib.one_hot(np.array([5]), 3)
+    assert caught.value.help == "classes are 0 to 2"
 
 
 def test_pages_of_the_library_in_python() -> None:
