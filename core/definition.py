@@ -23,6 +23,7 @@ from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.operation import Noted, Operation
 from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
 from ilang.core.record import record, replace
+from ilang.core.transform.extents import extents_in_place
 from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ class TypedDefinition:
         from ilang.core.passes.solved_to_shaped import needed_values
 
         wanted = needed_values(built.graph, [each.number for each in self.results])
-        self.needed = [cell for cell, number in built.inputs if number in wanted]
+        read = [cell for cell, number in built.inputs if number in wanted]
+        self.needed = [cell for cell in read if cell not in built.measured]
+        self._measured = {n: cell for n, cell in enumerate(read) if cell in built.measured}
 
     @cached_property
     def solved(self) -> Solved:
@@ -98,11 +101,12 @@ class TypedDefinition:
         written = cell.dtype or self.built.integers.get(cell)
         return written or (self.dtype if cell.kind != "input" else "f32")
 
-    def measured(self, cell: Stored) -> int:
-        """The extent that a constant has, which the text asks of an axis."""
+    def _size_of(self, cell: Stored) -> int:
+        """The number of the size whose extent a cell stands for, which the text asks of an axis."""
         asked = cell.initial
         assert isinstance(asked, Measured)
-        return _extent_of_axis(self.inferred, self.built.measured[cell], asked.axis, asked.span)
+        axis = _axis_called(self.inferred, self.built.measured[cell], asked.axis, asked.span)
+        return self.solved.numbers.of(axis)
 
     @cached_property
     def _typed(self) -> tuple[Shaped, Mapping[Stored, str]]:
@@ -112,7 +116,7 @@ class TypedDefinition:
             ElementTypeError: E06; E0604 (a parameter or state gets another type than it has). MeaningError: E0287.
         """
         for cell in self.built.measured:
-            self.measured(cell)
+            self._size_of(cell)
         assigned = self._assigned()
         state = self._state_types(assigned)
         shaped = self._shaped(state)
@@ -221,8 +225,14 @@ class TypedDefinition:
         return self._typed[0]
 
     def shaped(self) -> Shaped:
-        """The typed graph, gradients attached; sizes that come at run time are called as the shapes say."""
-        shaped = pipeline.gradients_attached(self.typed())
+        """The typed graph, gradients attached; sizes that come at run time are called as the shapes say.
+
+        Raises:
+            DataError: E0766 (an extent that no array of a call has).
+        """
+        measured = {n: self._size_of(cell) for n, cell in self._measured.items()}
+        shaped = extents_in_place(pipeline.gradients_attached(self.typed()), measured)
+        self._check_measured(shaped)
         words = {
             (number, dim): size
             for number, cell in enumerate(self.needed)
@@ -240,6 +250,18 @@ class TypedDefinition:
                 names[n] = word
         sizes = zip(shaped.sizes, names, strict=True)
         return replace(shaped, sizes=tuple(replace(size, name=name) for size, name in sizes))
+
+    def _check_measured(self, shaped: Shaped) -> None:
+        """Refuse an extent that comes at run time, and that no array of a call has: DataError E0766."""
+        derived = {rule.size for rule in shaped.derived}
+        for cell in self._measured.values():
+            number = self._size_of(cell)
+            size = shaped.sizes[number]
+            if size.fixed is None and not size.places and number not in derived:
+                axis = cell.name.removeprefix("dim ")
+                message = f"the size of {axis} comes at run time, and no array of a run has it"
+                help_line = f"give {axis} as a number: `--shape 'x=50|2'`, where `x=n|2` leaves it open"
+                raise DataError("E0766", message, cell.span, help_line)
 
     def open_dims(self, cell: Stored) -> tuple[int | None, ...]:
         """The extents of what a tensor keeps, in memory order; None where one comes at run time."""
@@ -262,8 +284,8 @@ def _of_another_type(cell: Stored, path: str, dtype: str, other: str) -> Element
     return ElementTypeError("E0604", message, cell.span, f"convert it: `{dtype}(...)`")
 
 
-def _extent_of_axis(inferred: Inferred, value: int, axis: str, span: Span) -> int:
-    """The extent of an axis of a value, by the letter that a head writes for it, or by its label: ``dim(x, "n")``.
+def _axis_called(inferred: Inferred, value: int, axis: str, span: Span) -> Known:
+    """An axis of a value, by the letter that a head writes for it, or by its label: ``dim(x, "n")``.
 
     Args:
         inferred: the solved rows of the graph.
@@ -272,7 +294,7 @@ def _extent_of_axis(inferred: Inferred, value: int, axis: str, span: Span) -> in
         span: where the text asks for it.
 
     Raises:
-        MeaningError: E0289 (it has no such axis). DataError: E0766 (the extent comes at run time).
+        MeaningError: E0289 (it has no such axis).
     """
     names: dict[str, Known] = {}
     rows = inferred.shapes[value]
@@ -290,12 +312,7 @@ def _extent_of_axis(inferred: Inferred, value: int, axis: str, span: Span) -> in
                 for n, each in enumerate(reversed(note.trailing), 1):
                     names.setdefault(str(each.size), axes[-n])
     if axis in names:
-        size = names[axis].size
-        if not isinstance(size, int):
-            message = f"the size of {axis} comes at run time, and this reads it"
-            help_line = f"give {axis} as a number: `--shape 'x=50|2'`, where `x=n|2` leaves it open"
-            raise DataError("E0766", message, span, help_line)
-        return size
+        return names[axis]
     listed = f"it has {', '.join(names)}" if names else "write its shape in the head: `x[b|n]`"
     message = f"nothing calls an axis of this tensor {axis}"
     help_line = did_you_mean(axis, list(names), listed)

@@ -33,12 +33,8 @@ class SolvedDefinition(TypedDefinition):
         """The arrays of constants."""
         constants: dict[Stored, Array] = {}
         for cell, _ in self.built.inputs:
-            if cell.kind != "constant":
+            if cell.kind != "constant" or isinstance(cell.initial, Measured):
                 continue
             dims = self.dims(cell)
-            if isinstance(cell.initial, Measured):
-                extent = self.measured(cell)
-                constants[cell] = np.full(dims, extent, self.float)
-            else:
-                constants[cell] = np.asarray(stored_values(cell, dims, self.float), order="C")
+            constants[cell] = np.asarray(stored_values(cell, dims, self.float), order="C")
         return constants

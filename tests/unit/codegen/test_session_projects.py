@@ -534,6 +534,36 @@ def test_a_number_of_no_class_is_told_by_the_status(tmp_path: Path) -> None:
     one.run(x=x, t=np.array([0, 2]))
 
 
+MEANS = """
+use nn
+op net(x[b|i]) = linear(x /. dim(x, "i"); 2)
+cd step(x, t; lr = 0.1) {
+  loss = squared_error(net(x), t) + (x ++ "...|... => 0") /. (dim(x, "b") + 1)
+  backprop(loss)
+  for p in params(loss) { p =- lr *. p.grad }
+  return loss
+}
+"""
+"""Extents that a run computes with: one is a number, the other comes with the run."""
+
+
+def test_a_mean_is_over_as_many_examples_as_a_run_has(tmp_path: Path) -> None:
+    (tmp_path / "model.i").write_text(MEANS)
+    words = ["--shape=x=n|3", "--shape=t=n|2", "--prefix=none", "-o", str(tmp_path / "out")]
+    assert main(["build", str(tmp_path / "model.i"), "--def=step", *words]) == 0
+    said = made(tmp_path / "out", "all", "test", "CFLAGS=-O1 -Wall -Wextra -Werror")
+    assert "step 3 runs: ok" in said
+    module = load(tmp_path / "model.i")
+    rows = {name: rows_of(name, text, words=True) for name, text in (("x", "n|3"), ("t", "n|2"))}
+    one = InC(tmp_path / "out", exported([solved(module.model, "step", rows, {})])[1][0])
+    one.init(3)
+    session, draw = module.session("step", seed=3), np.random.default_rng(1)
+    for count in (4, 1, 7):
+        x, t = (draw.standard_normal((count, n), np.float32) for n in (3, 2))
+        loss = sized(one, count, x, t, out=np.zeros(1, np.float32))
+        np.testing.assert_allclose(loss, session(x, t), 1e-4)
+
+
 def test_sizes_come_with_a_run_of_several_parts(tmp_path: Path) -> None:
     (tmp_path / "model.i").write_text("""
 cd f(x) {
@@ -565,7 +595,7 @@ def sized(one: InC, count: int, *arrays: Any, out: Any, status: int = 0) -> Any:
 FIXED = {
     'cd f(x) { "s" =+ x; return s }': ("n|2", "s would have a size that comes at run time"),
     'op f(x) = "w" * x + "b" 2': ("n", "w would have a size that comes at run time"),
-    'op f(x[b|n]) = "w" 2 + x /. dim(x, "b")': ("n|2", "the size of b comes at run time"),
+    'op f(x[b|n]) { _ = x; "w" 2 /. dim(x, "b") }': ("n|2", "the size of b comes at run time"),
     'cd f(x) { "z" =: x + x.merge; "w" =+ 1; return z }': ("n|2", "x.merge would have a size"),
 }
 

@@ -18,7 +18,7 @@ from ilang.codegen.project.sessions import exported, solved
 from ilang.codegen.session.model import rows_of
 from ilang.core.machine import GPU
 from ilang.icli.main import main
-from tests.unit.codegen.test_session_projects import CLASSES, PROGRAMS, SGD, SHAPES, TOGETHER
+from tests.unit.codegen.test_session_projects import CLASSES, MEANS, PROGRAMS, SGD, SHAPES, TOGETHER
 from tests.unit.emulator.conftest import new_array, on_device
 from tests.unit.emulator.test_nvcc import make
 
@@ -156,6 +156,13 @@ def test_a_number_of_no_class_is_told_by_the_status(tmp_path: Path) -> None:
     assert ours.file("save", same) == 0
     assert file.read_bytes() == same.read_bytes()
     assert ours.call("run", x, on_device(np.array([0, 2])), loss, None) == 0
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_a_mean_is_over_as_many_examples_as_a_run_has(tmp_path: Path) -> None:
+    out = built(MEANS, "step", {"x": "n|3", "t": "n|2"}, tmp_path)
+    done = make(out, "test", checked=True)
+    assert "step 3 runs: ok" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.usefixtures("machine")
