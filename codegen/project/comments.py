@@ -66,17 +66,19 @@ def some_of(names: Sequence[str]) -> str:
 def example_call(function: ExportedFunction) -> Iterator[str]:
     """A call of a function, in C: its sizes, its workspace, and the call itself."""
     name, program = function.name(), function.program
-    sizes = spread(function, range(8, 80, 8), (3, 2), 0)
-    extents = settled_extents(function, sizes) or sizes
+    several = spread(function, range(8, 80, 8), (3, 2), 0)
+    extents = settled_extents(function, several) or several
     given = [*function.arguments(extents).items()][:8]
     arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
-    yield f"{name}_sizes sizes = {initializer(dict(given))};"
-    words = ["&sizes", *(arrays if len(arrays) <= 12 else [*arrays[:11], "..."]), "work"]
+    if given:
+        yield f"{name}_sizes sizes = {initializer(dict(given))};"
+    sizes = "&sizes" if given else "NULL"
+    words = [sizes, *(arrays if len(arrays) <= 12 else [*arrays[:11], "..."]), "work"]
     if program.machine.device is None:
-        yield f"void *work = malloc({name}_work(&sizes));"
+        yield f"void *work = malloc({name}_work({sizes}));"
     else:
         yield "void *work;"
-        yield f"cudaMalloc(&work, {name}_work(&sizes));"
+        yield f"cudaMalloc(&work, {name}_work({sizes}));"
         words.append("stream")
     yield f"int status = {name}({', '.join(words)});"
 

@@ -35,9 +35,11 @@ def _function_calls(functions: Sequence[ExportedFunction], on_device: bool) -> I
         yield "return 0;"
         return
     name, program, shaped = function.name(), function.program, function.shaped
-    fields = initializer(function.arguments(extents))
-    yield f"const {name}_sizes sizes = {fields};"
-    words = ["&sizes"]
+    given = function.arguments(extents)
+    if given:
+        yield f"const {name}_sizes sizes = {initializer(given)};"
+    sizes = "&sizes" if given else "NULL"
+    words = [sizes]
     values = zip(
         (*shaped.inputs, *shaped.outputs), (*program.inputs, *program.outputs), strict=True
     )
@@ -57,7 +59,7 @@ def _function_calls(functions: Sequence[ExportedFunction], on_device: bool) -> I
     if on_device:
         yield f"const int status = {name}_host({', '.join(words)});"
     else:
-        yield f"void *work = malloc({name}_work(&sizes));"
+        yield f"void *work = malloc({name}_work({sizes}));"
         yield f"const int status = {name}({', '.join([*words, 'work'])});"
         yield "free(work);"
     yield f'printf("{name}: %s\\n", {name}_status(status));'

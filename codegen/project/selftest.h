@@ -221,6 +221,20 @@ static int test_run(
     return !passed;
 }
 
+/* One test: 0 if a function of fixed extents refuses to run without arrays. */
+static int test_without_arrays(const struct test_function *function, const char *said)
+{
+    void **arrays = test_allocate((size_t)function->count * sizeof *arrays);
+    struct test_block block = test_open(TEST_GUARD);
+    for (int a = 0; a < function->count; ++a) arrays[a] = NULL;
+    test_begin(function, said);
+    const int passed = test_status(function, NULL, arrays, block.start, 1, "without arrays");
+    if (passed) puts("ok");
+    free(arrays);
+    free(block.whole);
+    return !passed;
+}
+
 /* One test: 0 if sizes that nobody can mean give a status, and no workspace. */
 static int test_refused(const struct test_function *function, const char *said, const void *sizes, int status)
 {

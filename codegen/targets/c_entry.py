@@ -26,6 +26,8 @@ STATUS = {
 """The statuses that generated functions return."""
 MISFIT = "an extent is negative or too small, or an array is too large for memory"
 """The meaning of 3 where extents follow from others."""
+TOO_LARGE = "an array would be larger than memory can be"
+"""The meaning of 3 where every extent is fixed."""
 STATUS_WORDS = {
     0: "ok",
     1: "null_pointer",
@@ -44,13 +46,17 @@ NO_STATUS = '"no such status"'
 
 
 def statuses(program: Program) -> dict[int, str]:
-    """The statuses that the function of a program returns: no 4 where it reads no indices from arrays."""
+    """The statuses that the function of a program may return, and what each means there."""
     host = host_of(program)
-    derives = any(isinstance(step, (Derivation, Reach)) for step in host.checks)
-    meanings = STATUS | ({3: MISFIT} if derives else {})
-    return {
-        code: text for code, text in meanings.items() if code != 4 or host.outside() is not None
-    }
+    never = set() if host.outside() is not None else {4}
+    meanings = dict(STATUS)
+    if constant_workspace(host) is not None:
+        never.add(3)
+    elif not any(size.is_argument() for size in program.sizes):
+        meanings[3] = TOO_LARGE
+    elif any(isinstance(step, (Derivation, Reach)) for step in host.checks):
+        meanings[3] = MISFIT
+    return {code: text for code, text in meanings.items() if code not in never}
 
 
 def status_declarations(name: str, meanings: Mapping[int, str]) -> Iterator[str]:
@@ -152,6 +158,8 @@ class Entry:
         """The layout, where it is known: then its numbers stand in the text."""
         self.total = "plan.total" if self.constant is None else total_of(host, self.constant)
         """The bytes of the workspace."""
+        self.is_open = any(size.is_argument() for size in host.program.sizes)
+        """Whether a caller gives extents: else what points to them may be NULL."""
         self.manner = "STRAIGHT " if host.is_long() else ""
         """The specifiers of the functions that are as long as the program."""
         self.fields = ["size_t scratch, scratch_bytes, total;"]
@@ -170,11 +178,11 @@ class Entry:
             yield from self._plan()
             work += [
                 f"{INDENT}{self.name}_layout plan = {self.zeros};",
-                f"{INDENT}if (sizes == NULL) return SIZE_MAX;",
+                *([f"{INDENT}if (sizes == NULL) return SIZE_MAX;"] if self.is_open else ()),
                 f"{INDENT}return {self.name}_plan(sizes, &plan) ? plan.total : SIZE_MAX;",
             ]
         else:
-            work.append(f"{INDENT}return sizes == NULL ? SIZE_MAX : {self.total};")
+            work += [f"{INDENT}(void)sizes;", f"{INDENT}return {self.total};"]
         work.append("}")
         if self.has_variants:
             more = status_lines(self.name, statuses(self.program))
@@ -418,7 +426,10 @@ def planned(entry: Entry) -> Iterator[str]:
     """The layout for the sizes that a function is called with."""
     if entry.constant is None:
         yield f"{INDENT}{entry.name}_layout plan = {entry.zeros};"
-    yield f"{INDENT}if (sizes == NULL) return 1;"
+    if entry.is_open:
+        yield f"{INDENT}if (sizes == NULL) return 1;"
+    elif entry.constant is not None:
+        yield f"{INDENT}(void)sizes;"
     if entry.constant is None:
         yield f"{INDENT}if (!{entry.name}_plan(sizes, &plan)) return 3;"
 

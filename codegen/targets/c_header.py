@@ -68,11 +68,13 @@ def sizes_lines(program: Program) -> Iterator[str]:
     """The struct of the extents of a program."""
     name = function_identifier(program.name)
     sizes = [size for size in program.sizes if size.is_argument()]
-    yield f"/* {name}: its extents, in elements */"
+    if sizes:
+        yield f"/* {name}: its extents, in elements */"
+    else:
+        yield f"/* {name}: every extent is fixed, and `sizes` may be NULL */"
     yield "typedef struct {"
     yield from (f"{INDENT}int64_t {member_identifier(size.name)};" for size in sizes)
-    if not sizes:
-        yield f"{INDENT}char none; /* every extent is fixed */"
+    yield from () if sizes else (f"{INDENT}char none;",)
     yield f"}} {name}_sizes;"
     yield ""
 
@@ -80,7 +82,8 @@ def sizes_lines(program: Program) -> Iterator[str]:
 def work_lines(program: Program) -> Iterator[str]:
     """The declaration of the function that measures the workspace."""
     name = function_identifier(program.name)
-    yield "/* Bytes of workspace a call needs; SIZE_MAX if the extents do not fit. */"
+    misfit = "; SIZE_MAX if the extents do not fit" if 3 in statuses(program) else ""
+    yield f"/* Bytes of workspace a call needs{misfit}. */"
     yield f"size_t {name}_work(const {name}_sizes *sizes);"
     yield ""
 

@@ -19,7 +19,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.codegen.targets.c_entry import NO_STATUS, status_declarations, status_lines, wrapped
+from ilang.codegen.targets.c_entry import (
+    NO_STATUS,
+    status_declarations,
+    status_lines,
+    statuses,
+    wrapped,
+)
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
 from ilang.codegen.targets.identifiers import member_identifier
@@ -28,12 +34,11 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir.session import KeptTensor, RankSum, Uniform
 
 STATUS = {
-    **STATUS_OF_PROGRAMS,
     5: "a file cannot be written or read",
     6: "a file is no safetensors that can be read",
     7: "a file lacks an array, or has it in another shape or of another type",
 }
-"""The statuses that the functions of a session return."""
+"""The statuses that the functions of a session return beside those of its programs."""
 LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l"}
 """The element types of sums, as ``headers/ranks.h`` calls them."""
 TYPES = {"f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "bool": "BOOL"}
@@ -85,7 +90,11 @@ class SessionText:
         self.session = session
         self.struct = session.struct
         self.name = session.name
-        self.statuses = {**STATUS, **self.statuses_of_ranks} if session.of_ranks() else STATUS
+        meanings = {code: STATUS_OF_PROGRAMS[code] for code in (0, 1)}
+        for stage in session.stages:
+            meanings |= statuses(stage.function.program)
+        of_ranks = self.statuses_of_ranks if session.of_ranks() else {}
+        self.statuses = dict(sorted((meanings | STATUS | dict(of_ranks)).items()))
         self.missing = f"model == NULL{' || sizes == NULL' if session.is_open() else ''}"
         """A test whether an argument is missing that a run needs."""
 
@@ -262,7 +271,7 @@ class SessionText:
             if stage.run.ends_sums:
                 yield f"{INDENT}end_sums(begun_sums, {going});"
                 going = 0
-            yield sizes_of(stage, number)
+            yield from sizes_of(stage, number)
             program, words = self._call(stage, number)
             yield wrapped(f"{INDENT}{self.unless}status = {program}(", words, ");")
             if not session.waits():
@@ -295,7 +304,7 @@ class SessionText:
             yield f"{INDENT}sum_over_ranks({', '.join(words)});"
 
     def _call(self, stage: Stage, number: int) -> tuple[str, list[str]]:
-        words = [f"&sizes_{number}", *map(self._argument, stage.run.arguments)]
+        words = [sizes_word(stage, number), *map(self._argument, stage.run.arguments)]
         work = "work" if stage.sizes() else "model->work"
         return stage.function.name(), [*words, work]
 
@@ -419,16 +428,22 @@ def _most_work(stages: Sequence[Stage]) -> Iterator[str]:
     """Declare ``bytes``: the workspace of the stage that wants most."""
     yield f"{INDENT}size_t bytes = 0;"
     for number, stage in enumerate(stages, 1):
-        yield sizes_of(stage, number)
-        work = f"{stage.function.name()}_work(&sizes_{number})"
+        yield from sizes_of(stage, number)
+        work = f"{stage.function.name()}_work({sizes_word(stage, number)})"
         yield f"{INDENT}if (bytes < {work}) bytes = {work};"
 
 
-def sizes_of(stage: Stage, number: int) -> str:
-    """The sizes of a stage, by its number."""
+def sizes_of(stage: Stage, number: int) -> Iterator[str]:
+    """The declaration of the sizes of a stage, by its number."""
     names = map(member_identifier, stage.sizes())
-    given = ", ".join(f".{name} = sizes->{name}" for name in names) or "0"
-    return f"{INDENT}const {stage.function.name()}_sizes sizes_{number} = {{{given}}};"
+    given = ", ".join(f".{name} = sizes->{name}" for name in names)
+    if given:
+        yield f"{INDENT}const {stage.function.name()}_sizes sizes_{number} = {{{given}}};"
+
+
+def sizes_word(stage: Stage, number: int) -> str:
+    """What a stage is given for its sizes: where they are, or NULL where every extent is fixed."""
+    return f"&sizes_{number}" if stage.sizes() else "NULL"
 
 
 COUNTED_RANKS = (

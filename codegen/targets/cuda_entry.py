@@ -64,7 +64,7 @@ class Entry(c_entry.Entry):
         """All of them."""
         yield from super().lines()
         yield from self._for_host()
-        yield from status_lines(self.name, STATUS | statuses(self.program), OF_CUDA)
+        yield from status_lines(self.name, statuses(self.program), OF_CUDA)
 
     def _copies_of_scratch(self) -> Iterator[str]:
         threads = self.program.machine.threads

@@ -202,9 +202,9 @@ class SessionText(c_session.SessionText):
         for number, stage in enumerate(self.session.stages, 1):
             if any(f"plan_{number}." in size for size in sizes):
                 program = stage.function.name()
-                yield c_session.sizes_of(stage, number)
+                yield from c_session.sizes_of(stage, number)
                 yield f"{INDENT}{program}_layout plan_{number} = {{}};"
-                yield self._refused(f"!{program}_plan(&sizes_{number}, &plan_{number})", 3)
+                yield self._refused(f"!{program}_plan({c_session.sizes_word(stage, number)}, &plan_{number})", 3)
         needed = [
             f"{name} == NULL" if size.isdecimal() else f"({size} > 0 && {name} == NULL)"
             for name, size in zip(names, sizes, strict=True)
