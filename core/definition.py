@@ -23,8 +23,8 @@ from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.operation import Noted, Operation
 from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
 from ilang.core.record import record, replace
-from ilang.core.transform.extents import extents_in_place
 from ilang.core.suggestion import did_you_mean
+from ilang.core.transform.extents import extents_in_place
 
 if TYPE_CHECKING:
     from ilang.core.build.routines import Built
@@ -260,7 +260,9 @@ class TypedDefinition:
             if size.fixed is None and not size.places and number not in derived:
                 axis = cell.name.removeprefix("dim ")
                 message = f"the size of {axis} comes at run time, and no array of a run has it"
-                help_line = f"give {axis} as a number: `--shape 'x=50|2'`, where `x=n|2` leaves it open"
+                help_line = (
+                    f"give {axis} as a number: `--shape 'x=50|2'`, where `x=n|2` leaves it open"
+                )
                 raise DataError("E0766", message, cell.span, help_line)
 
     def open_dims(self, cell: Stored) -> tuple[int | None, ...]:

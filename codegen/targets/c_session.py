@@ -442,7 +442,7 @@ def sizes_of(stage: Stage, number: int) -> Iterator[str]:
 
 
 def sizes_word(stage: Stage, number: int) -> str:
-    """What a stage is given for its sizes: where they are, or NULL where every extent is fixed."""
+    """The sizes that a stage is given: where they are, or NULL where every extent is fixed."""
     return f"&sizes_{number}" if stage.sizes() else "NULL"
 
 

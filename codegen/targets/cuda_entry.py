@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_entry
 from ilang.codegen.targets.c_entry import (
-    STATUS,
     at,
     field,
     planned,

@@ -204,7 +204,9 @@ class SessionText(c_session.SessionText):
                 program = stage.function.name()
                 yield from c_session.sizes_of(stage, number)
                 yield f"{INDENT}{program}_layout plan_{number} = {{}};"
-                yield self._refused(f"!{program}_plan({c_session.sizes_word(stage, number)}, &plan_{number})", 3)
+                yield self._refused(
+                    f"!{program}_plan({c_session.sizes_word(stage, number)}, &plan_{number})", 3
+                )
         needed = [
             f"{name} == NULL" if size.isdecimal() else f"({size} > 0 && {name} == NULL)"
             for name, size in zip(names, sizes, strict=True)

@@ -27,7 +27,9 @@ def extents_in_place(shaped: Shaped, measured: Mapping[int, int]) -> Shaped:
     if not measured:
         return shaped
     extents = {
-        shaped.inputs[position]: _extent(shaped, size, shaped.tensors[shaped.inputs[position]].dtype)
+        shaped.inputs[position]: _extent(
+            shaped, size, shaped.tensors[shaped.inputs[position]].dtype
+        )
         for position, size in measured.items()
     }
     kept = [position for position in range(len(shaped.inputs)) if position not in measured]

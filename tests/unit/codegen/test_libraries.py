@@ -245,13 +245,15 @@ def test_a_class_that_is_impossible_costs_nothing_where_it_is_wrong(
 
 
 @pytest.mark.parametrize("target", ["c", "numpy", "cuda-emulated"])
-def test_a_loss_of_no_class_is_nan(tmp_path: Path, target: str) -> None:
+def test_a_number_of_no_class_is_refused(tmp_path: Path, target: str) -> None:
     s = session(tmp_path, "op f(z, t) = cross_entropy_at(z, t)", {"z": "2|3", "t": "2|"}, target)
     assert s.inputs["t"].dtype == "i64", "as the library writes it"
     z = np.zeros((2, 3), np.float32)
     np.testing.assert_allclose(s(z, np.array([0.0, 2.0])), np.log(3), rtol=1e-6)
     for wrong in (-1, 3):
-        assert np.isnan(s(z, np.array([0, wrong])))
+        with pytest.raises(Error) as caught:
+            s(z, np.array([0, wrong]))
+        assert caught.value.code == "E0746"
     with pytest.raises(Error) as caught:
         s(z, np.array([0, 0.5]))
     assert caught.value.code == "E0758"
