@@ -131,8 +131,6 @@ def _drawn(rng: random.Random, priced: Any) -> Tiling:
         factors[axis] = (part,) if part < priced.extent(axis) else ()
         most //= part
     outer = rng.sample([Loop(axis) for axis in outputs], len(outputs))
-    if outer[-1].axis == lanes:  # with all lanes inside, tiles go by rows: see Tiling.is_by_rows
-        outer.insert(0, outer.pop())
     inner = [Loop(axis) for axis in reduced if factors[axis]]
     parts = [Loop(axis, len(factors[axis])) for axis in reduced]
     inner = rng.sample(inner, len(inner)) + rng.sample(parts, len(parts))

@@ -40,7 +40,7 @@ class Tiles:
         most_elements: of a tile that a written schedule asks for; on a GPU, of each thread.
         unrolled_terms: terms that are summed in one scalar variable before they meet an accumulator: as many loads at a
             time.
-        strip_terms: terms that are summed before they meet an accumulator in memory.
+        strip_terms: terms that are summed before they meet an accumulator in memory, at most.
         many_lanes: results, those in lanes among them, for which a copy of what rows alone read is worth its time.
         tail: an axis whose last tile has idle lanes for more than one of so many elements is joined with the next.
         block: elements of a transposed block, along the operand and along the result.
@@ -57,12 +57,12 @@ class Tiles:
     window_block: int
     most_elements: int
     unrolled_terms: int
-    strip_terms: int
     many_lanes: int
     tail: int
     block: tuple[int, int]
     gain: int
     short_lanes: int = 4
+    strip_terms: int = 12
     threads: int = 1
     terms: int = 1
 
@@ -83,6 +83,7 @@ class Core:
             mixed.
         line_cycles: of a line that comes into each of them while a core does other things.
         filling: of a line that comes into the nearest one, in which it loads nothing.
+        late: lines of a run of adjacent ones that come out of order: what fetches ahead sees where they lead.
         scattered: cycles that a core waits for a line that comes into each of them out of order.
         written: the same of a line that is stored whole.
         parted: the same of a line of which a part is stored: stores are done one after the other.
@@ -101,6 +102,7 @@ class Core:
     way_bytes: tuple[int, ...]
     line_cycles: tuple[float, ...]
     filling: float
+    late: int
     scattered: tuple[float, ...]
     written: tuple[float, ...]
     parted: tuple[float, ...]
@@ -415,7 +417,6 @@ CPU = Machine(
         window_block=4,
         most_elements=1024,  # 64 vectors of sixteen floats, more than any processor has registers for
         unrolled_terms=16,
-        strip_terms=8,
         many_lanes=256,
         tail=20,
         block=(32, 64),  # two lines of 64 bytes, and four, of f32
@@ -453,6 +454,7 @@ CPU = Machine(
         way_bytes=(4 << 10, 64 << 10, 0),
         line_cycles=(1.0, 2.4, 6.0),
         filling=0.5,
+        late=4,
         scattered=(0.5, 0.5, 10.0),
         written=(0.0, 2.0, 10.0),
         parted=(2.0, 4.0, 20.0),
@@ -476,7 +478,6 @@ GPU = Machine(
         window_block=4,
         most_elements=64,  # 64 registers of sums, and 128 of what they are added to in f64
         unrolled_terms=0,
-        strip_terms=1 << 62,
         many_lanes=1 << 62,
         tail=1,
         block=(32, 32),

@@ -220,8 +220,6 @@ class MicroKernel(TileFunction):
         """The loops over rows and lanes, those from a depth on, around what an iteration does."""
         if depth == len(self.loops):
             yield from map(self.spelling.statement, self.tile.iteration())
-            for load in self.tile.fetched:
-                yield f"PREFETCH(&{self.spelling.element(load.buffer, load.index)}, 0);"
             return
         loop, ragged = self.loops[depth], self.ragged[depth]
         last = loop is self.lane_loop

@@ -126,8 +126,6 @@ def _tile(program: ir.Program, tile: Tile, demand: Demand) -> None:
         fits = block.lanes < extent + tile.vector
         demand(fits, "the lanes at a time are those of a row of a tile and less than a vector more")
     _reads(program, tile, (chain[-1], extent), body, demand)
-    arrays = {load.buffer for load in tile.along() if not program.buffers[load.buffer].private}
-    demand({load.buffer for load in tile.fetched} <= arrays, "a tile fetches what its lanes read")
     if tile.fill is not None:
         demand(not tile.guards, "a tile that fills a copy is in registers wherever it is")
         load = tile.fill.value

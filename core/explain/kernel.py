@@ -231,8 +231,6 @@ class KernelLoops:
             copy = self._update(self._element(s.fill.buffer, s.fill.index), s.fill.value)
             first = " and ".join(f"{self.kernel.names[variable]} = 0" for variable in s.first)
             fill = f" storing {copy}{' where ' * bool(first)}{first}"
-        ahead = " and ".join(self._element(load.buffer, load.index) for load in s.fetched)
-        fill += f" prefetching {ahead}" if ahead else ""
         yield f"{indent}tile {self.array(s.buffer)} = {self._scalar(s.start)}{fill}"
         inside = indent + "  "
         yield from (inside + line for line in self._held(s))

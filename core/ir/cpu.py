@@ -77,8 +77,7 @@ class Tile:
     rows in each), in vectors of ``vector`` lanes, or as many as a divisor of that which the machine has. The body is
     one nest of loops, and lanes read consecutive elements, or all the same one. Rows past the end of their dimension
     read the last row again, and lanes past it what a padded copy has there: both are computed, never used. Where one of
-    the ``guards`` does not hold, the tile is computed element by element instead. The elements ``fetched`` are those
-    that a later term reads lane by lane, of arrays that no cache holds: they may be past the end of their buffer.
+    the ``guards`` does not hold, the tile is computed element by element instead.
     """
 
     __slots__ = ("__dict__", "_nest")
@@ -95,7 +94,6 @@ class Tile:
     micro_tiles: tuple[MicroTile, ...] = ()
     number: int | None = None
     guards: tuple[Within, ...] = ()
-    fetched: tuple[Load, ...] = ()
 
     @once
     def nest(self) -> tuple[tuple[For, ...], tuple[For, ...], tuple[Define | Store, ...]]:

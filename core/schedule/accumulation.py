@@ -302,16 +302,21 @@ def _are_blocks(
 ) -> bool:
     """Whether loops around a reduction are over blocks of its accumulators, perhaps one alone: too few for threads.
 
-    Strips of a row that registers hold are too few where there are more blocks of terms. What is computed inside of
+    Strips of a known row are too few where there are more blocks of terms, long ones where a strip is in memory: the
+    results of a block are written and read once more. What is computed inside of
     such loops would be computed again in each chunk.
     """
     inside = {loop.axis for loop in reduction.loops} - reduction.reduced
     if not {x.axis for x in around} <= inside or _stages_inside(reduction, around):
         return False
-    if not isinstance(each, RegisterTile):
-        return None in reduction.counts
+    if not isinstance(each, RegisterTile) and None in reduction.counts:
+        return True
     strips = _counts(reduction.program, reduction.instance, around)
     fewer = None not in strips and prod(n or 0 for n in strips) < (reduction.counts[0] or 0)
+    if not isinstance(each, RegisterTile):
+        named = zip(reduction.loops, reduction.counts, strict=True)
+        terms = prod(count or 1 for loop, count in named if loop.axis in reduction.reduced)
+        return fewer and RUN * reduction.program.machine.threads.most_blocks <= terms
     return fewer and len(each.elements) == 1 and bool(each.outer + each.blocks)
 
 

@@ -17,7 +17,6 @@ from ilang.core.ir.cpu import Tile
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.rewriting import chain_of
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, scalars_within
-from ilang.core.passes.cpu.prefetches import terms_ahead
 from ilang.core.record import replace
 
 SUPPORTED = frozenset({"add", "sub", "mul", "div", "neg", "recip", "square", "max", "min"})
@@ -53,8 +52,7 @@ def _described(program: ir.Program, tile: Tile, number: int) -> Tile:
     if tile.partial is not None and _has_sums(program, tile):
         tile = replace(tile, partial=replace(tile.partial, apart=True))
     body = ir.map_statements(tile.body, _left_a_loop)
-    ahead = tuple(terms_ahead(program, tile))
-    return replace(tile, number=number, body=body, fetched=ahead)
+    return replace(tile, number=number, body=body)
 
 
 def _left_a_loop(s: ir.Statement) -> ir.Statement:

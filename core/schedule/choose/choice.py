@@ -85,7 +85,7 @@ def analysed(
         readers = inlining(shaped, stored | whole)  # what is stored is copied square by square
         tiles = _tiles(shaped, written, readers, accesses, rule, apart)
     rows, saved = short_rows(shaped, readers, accesses, tiles, extents, machine)
-    if apart is None and any(tile is not None and tile.is_by_rows() for tile in tiles.tiles):
+    if apart is None and any(tile is not None and tile.is_by_rows for tile in tiles.tiles):
         from ilang.core.schedule.choose.row_blocks import kept_rows
 
         wide = kept_rows(shaped, readers, tiles)
@@ -129,7 +129,7 @@ def _tiles(
         tiles = by_rows(shaped, readers, tiles)
         if apart is not None:
             return in_phases(apart, tiles)
-    is_by_rows = any(tile is not None and tile.is_by_rows() for tile in tiles.tiles)
+    is_by_rows = any(tile is not None and tile.is_by_rows for tile in tiles.tiles)
     if is_by_rows or apart is not None or not any(size.fixed for size in shaped.sizes):
         return tiles
     return tilings(shaped, written, readers, accesses, partial(rule, priced=True))

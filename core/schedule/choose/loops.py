@@ -55,8 +55,8 @@ def priced_loops(
         (each, LoopPrice(node, lengths, Nest(*each, ()), machine).price(reads))
         for each in dict.fromkeys(candidates.all())
     ]
-    least = min(price.cycles() for _, price in prices)
-    return sorted(prices, key=lambda pair: max(pair[1].cycles(), 1.02 * least))
+    # Not all that goes on at once is hidden behind what takes longest.
+    return sorted(prices, key=lambda pair: pair[1].cycles() + 0.2 * pair[1].one_by_one())
 
 
 def in_blocks(
@@ -128,6 +128,10 @@ class _Candidates:
         self.around, self.order = order[:around], order[around:]
         ends = [index[-1] for index in (node.target, *reads) if index]
         self.along = {order[-1], *(end.axis() for end in ends)}
+        # Loops over a few terms are split at boundaries with those around them.
+        parts = (part for index in reads for part in index)
+        is_plain = all(len(part.axes()) < 2 for part in parts)
+        self.most_terms = machine.tiles.strip_terms if is_plain else machine.small_extent
         self.stepped = {axis for end in ends for step, axis in end.steps() if abs(step) > 1}
 
     def all(self) -> Iterator[Loops]:
@@ -194,20 +198,20 @@ class _Candidates:
     def _in_memory(self, others: list[int], terms: list[int], lanes: int) -> Iterator[Loops]:
         """A strip of results in the cache, of which each meets the sum of several terms."""
         machine, parts = self.machine, dict[int, int]()
-        tiles, strip = machine.tiles, machine.accumulators(0)
+        strip, vector = machine.accumulators(0), machine.vector_lanes("f32")
         outer, inner = [*map(Loop, (*self.around, *others))], [*map(Loop, terms)]
         count, last = self._fixed(lanes), self._fixed(terms[-1])
         if count is None or strip < count:
-            parts[lanes] = strip
+            parts[lanes] = ceil(balanced(count, strip) / vector) * vector
             outer.append(Loop(lanes))
         if last is None and self.node.acc != "+":
             return  # terms of an extreme that may be left over take as long as all others
         block = Loop(lanes, int(lanes in parts))
-        if last is not None and last <= tiles.strip_terms:
+        if last is not None and last <= self.most_terms:
             yield self._split(parts, (*outer, *inner[:-1], block, inner[-1]))
             return
-        for some in range(tiles.strip_terms // 2, tiles.strip_terms + 1):
-            if some == tiles.strip_terms or (last and last % some == 0):
+        for some in range(4, (machine.small_extent if last is None else self.most_terms) + 1):
+            if some % 4 == 0 or (last and last % some == 0):
                 split = {**parts, terms[-1]: some}
                 yield self._split(split, (*outer, *inner, block, Loop(terms[-1], 1)))
 

@@ -37,7 +37,7 @@ def rows_site(
     tile, names = tiling
     reader_axes = {axis: pairs[at] for axis, at in names.items() if at in pairs}
     outer = tile.outer[:-1]
-    if not tile.is_by_rows() or any(loop.axis not in reader_axes for loop in outer):
+    if not tile.is_by_rows or any(loop.axis not in reader_axes for loop in outer):
         return None
     loops = tuple(Loop(reader_axes[loop.axis], loop.part) for loop in outer)
     same = all(nest.factors[reader_axes[x.axis]] == tile.factors[x.axis] for x in outer)

@@ -98,7 +98,7 @@ def _is_free(node: Assignment) -> bool:
 def _read_by_tiles(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
     """The values that tiles read, but for those by blocks of rows, also in what their innermost loops compute."""
     values, tiles = set[int](), enumerate(tilings.tiles)
-    todo = [value for value, tile in tiles if tile is not None and not tile.is_by_rows()]
+    todo = [value for value, tile in tiles if tile is not None and not tile.is_by_rows]
     while todo:
         node = shaped.nodes[todo.pop()]
         for read in node.reads if isinstance(node, Assignment) else ():
@@ -132,7 +132,7 @@ def _block(shaped: Shaped, tilings: Tilings, lanes_of: Iterable[int]) -> int | N
     """The number of rows at a time where values read a contraction that goes by blocks of them; None elsewhere."""
     values = {read for value in lanes_of for read in shaped.assignment(value).values()}
     tiles = [tiling[0] for value in values if (tiling := tilings.found(value)) is not None]
-    return min((tile.factors[tile.rows][-1] for tile in tiles if tile.is_by_rows()), default=None)
+    return min((tile.factors[tile.rows][-1] for tile in tiles if tile.is_by_rows), default=None)
 
 
 class BlocksOfRows:

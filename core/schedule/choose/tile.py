@@ -70,7 +70,9 @@ class Tiling:
     """The axes and the splits of a tiled reduction; ``outer`` are its loops outside the tile's rows and lanes.
 
     Of a tile of ``windows``, what its rows read is copied, and each copy stands outside the loops that do not walk it.
-    A tiling that a price chose has all that were compared in ``among``, the cheapest first.
+    Tiles that have all lanes inside of a block of rows, since others have the same blocks, are ``is_by_rows``. A tiling
+    that a price chose has all that were compared in ``among``, the cheapest first; loops without it take less where it
+    ``is_dear``.
     """
 
     rows: int
@@ -79,6 +81,8 @@ class Tiling:
     outer: tuple[Loop, ...]
     inner: tuple[Loop, ...]
     windows: bool = False
+    is_by_rows: bool = False
+    is_dear: bool = False
     among: tuple[tuple[Tiling, Price], ...] = ()
 
     def order(self) -> tuple[Loop, ...]:
@@ -94,11 +98,7 @@ class Tiling:
         """This tiling with all lanes inside a block of rows: what runs along the lanes is packed for all blocks."""
         tiled = (Loop(self.rows), Loop(self.lanes))
         others = (loop for loop in self.outer if loop not in tiled)
-        return replace(self, outer=(*others, *tiled))
-
-    def is_by_rows(self) -> bool:
-        """Whether all lanes are inside a block of rows."""
-        return not self.windows and self.outer[-1].axis == self.lanes
+        return replace(self, outer=(*others, *tiled), is_by_rows=not self.windows)
 
 
 TileOf = Callable[[Assignment, Accesses], Tiling | None]
@@ -239,9 +239,10 @@ def cheapest(contraction: _Contraction, rule: Tiling | None) -> Tiling | None:
     best = sorted(first.items(), key=_cycles)[:3]
     prices |= first | dict(_moved(contraction, *each) for each in best)
     among = tuple(sorted(prices.items(), key=_cycles))
-    if not among or (rule is None and contraction.price_without().cycles() <= _cycles(among[0])):
+    is_dear = bool(among) and contraction.price_without().cycles() <= _cycles(among[0])
+    if not among or (rule is None and is_dear):
         return None
-    return replace(among[0][0], among=among)
+    return replace(among[0][0], among=among, is_dear=is_dear)
 
 
 def _cycles(priced: tuple[Tiling, Price]) -> float:
@@ -285,7 +286,7 @@ def _in_orders(
 
 
 def _moved(contraction: _Contraction, tile: Tiling, price: Price) -> tuple[Tiling, Price]:
-    """A tiling with each loop outside the tile where the price is least; another loop is inside blocks of lanes."""
+    """A tiling with each loop outside the tile where the price is least."""
     while True:
         orders = dict.fromkeys(
             (*rest[:at], loop, *rest[at:])
@@ -293,7 +294,7 @@ def _moved(contraction: _Contraction, tile: Tiling, price: Price) -> tuple[Tilin
             for rest in [tuple(other for other in tile.outer if other != loop)]
             for at in range(len(tile.outer))
         )
-        others = [replace(tile, outer=order) for order in orders if order[-1].axis != tile.lanes]
+        others = (replace(tile, outer=order) for order in orders)
         priced = ((each, contraction.price(each)) for each in others)
         best = min(priced, key=_cycles, default=(tile, price))
         if price.cycles() <= best[1].cycles() * 1.001:

@@ -70,6 +70,10 @@ class Price:
         each = self._each()
         return prod(each) ** (1 / len(each))
 
+    def one_by_one(self) -> float:
+        """All cycles where nothing goes on at once."""
+        return sum(map(sum, self.at_once)) + self.waited + self.merged + self.begun
+
     def weights(self) -> tuple[float, ...]:
         """The weights of instruction sets: with them, the mean of cycles is the geometric one."""
         each, mean = self._each(), self.cycles()
@@ -207,13 +211,18 @@ class TilePrice:
             # Of elements along another axis than both sides the lines are counted, which they wait for.
             each = self.vector * (self._across(rows) if is_square else core.transposed)
         sums = beside * across
-        return sums * each, sums * (blocks - 1) * core.merged, visits * blocks * core.begun
+        ends = beside * core.merged if self._is_along(target) and self._is_cut(target[-1]) else 0
+        return sums * each + ends, sums * (blocks - 1) * core.merged, visits * blocks * core.begun
 
     def _across(self, rows: int) -> float:
         """The cycles of an element that is stored across memory, of so many rows: those beside squares one by one."""
         half = self.vector // 2  # the least squares that vectors transpose
         alone = rows % half / rows
         return alone * self.core.stored + (1 - alone) * self.core.transposed
+
+    def _is_cut(self, axis: int) -> bool:
+        """Whether the last vector along an axis is a part of one: its elements are moved some at a time."""
+        return self.extents[axis] % self.vector > 0
 
     def _edges(self) -> float:
         """The cycles of tiles with fewer lanes than others: sums of these are in memory where lanes are not packed."""
@@ -239,7 +248,9 @@ class TilePrice:
         copied = prod(self.covered[site][axis] for axis in dims)
         side = self.axes.lanes if self.axes.lanes in dims else self.axes.rows
         is_along = dims[-1] == side
-        each = self.core.copied if is_along else self._across(self.covered[site][side])
+        width = self.covered[site][side]
+        each = self.core.copied if is_along else self._across(width)
+        each += self._is_cut(side) * self.core.merged / width / ceil(self.extents[side] / width)
         lines, written = self._lines(dims, site), 2 * ceil(copied / self.vector)
         whole = self._lines(dims, 0) * self.line_bytes + copied * self.size
         moved = sum(
@@ -319,8 +330,9 @@ class TilePrice:
                     waited += moved * core.parted[cache]
                     continue
                 run, _ = self._spans(dims, max(near - 1, 0))
-                if not is_packed and run < 4 * self.vector:
-                    waited += moved * (core.written if is_written else core.scattered)[cache]
+                if not is_packed:  # what fetches ahead sees where adjacent lines lead
+                    late = min(1.0, core.late * self.vector / run)
+                    waited += moved * late * (core.written if is_written else core.scattered)[cache]
                 moved *= 2 if is_written else 1
                 lines[cache] += moved * core.line_cycles[cache]
                 filling += 0.0 if cache else moved * core.filling

@@ -47,7 +47,7 @@ class Tilings:
     def is_by_rows(self, value: int) -> bool:
         """Whether a value is computed in tiles, block of rows by block of rows."""
         tiling = self.found(value)
-        return tiling is not None and tiling[0].is_by_rows()
+        return tiling is not None and tiling[0].is_by_rows
 
     def loops(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
         """The splits and loops of a tiled reduction, or of pointwise work on the elements of one."""
@@ -85,10 +85,16 @@ def tilings(
     tails: list[Read | None] = []
     ends: list[End | None] = []
     others: set[int] = set()
+    inner: list[bool] = []  # loops inside those of a reader, which nothing has priced there
     for value, node in enumerate(shaped.nodes):
         tile = tail = None
+        inner.append(False)
         if isinstance(node, Assignment):
+            has_inner, is_inner = any(inner[n] for n in node.values()), bool(inlining.sole[value])
+            inner[-1] = has_inner if inlining.inlined[value] else is_inner
             tile = tile_of(node, accesses[value])
+            if tile is not None and tile.is_dear and not has_inner and not is_inner:
+                tile = None
             if tile is not None and not _gives(shaped, written, inlining, node, tile):
                 tile = None
             tail = tail_of(
@@ -146,7 +152,7 @@ def turned(
         time[tiled] = time.get(tiled, 0.0) + cycles_of(node)
     for value, _, tiled in ends:
         tile = tiles.tiles[tiled]
-        if inlining.inlined[value] or tile is None or tile.is_by_rows():
+        if inlining.inlined[value] or tile is None or tile.is_by_rows:
             continue
         read, last = _turned_read(shaped, tiles, value), shaped.tensors[value]
         if read is None:

@@ -8,7 +8,7 @@ from ilang.core import pipeline
 from ilang.core.calculus.affine import Affine
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.cpu import Prefetch, Tile
+from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import For, Program, map_statements, statements_within
 from ilang.core.ir.scalar import Load
@@ -66,29 +66,17 @@ def test_the_distances_are_of_the_machine() -> None:
         ("+ij~i", [(2049, 2048)], "in0[i,j+2048] by 256"),
         ("ij*j~ij >> +ij~i", [(9, 2049 * 1024), (2049 * 1024,)], "in0[i,2048j+j1+2048] by 256"),
         ("+ij~j", [(2048, 2048)], ""),
-        ("+ij~j", [(2049, 2048)], "in0[410i+i1+1,384j+j1]"),
-        ("+ij~j", [(200_000, 32)], "in0[512i+i1+64,j]"),
+        ("+ij~j", [(2049, 2048)], ""),
         ("ik*kj~ijk >> +ijk~ij", [(2049, 2048), (2048, 2049)], ""),
     ],
 )
 def test_what_no_cache_holds_is_fetched_two_pages_before(
     text: str, shapes: list[tuple[int, ...]], fetched: str
 ) -> None:
-    """16 MB stay in a cache; a row of 2048 numbers is two pages, and one of 32 a 64th of that."""
+    """16 MB stay in a cache; a row of 2048 numbers is two pages."""
     lines = pipeline.loops_text(program_of(text, shapes)).splitlines()
     words = {line.split(" prefetching ")[1] for line in lines if " prefetching in" in line}
     assert words == {fetched} - {""}
-
-
-def test_a_tile_that_fetches_something_else_is_refused() -> None:
-    program = program_of("+ij~j", [(200_000, 32)])
-    (kernel,) = program.kernels
-    wrong = (Load(BufferId(1), (Affine(()),), "f32"),)
-    body = map_statements(
-        kernel.body, lambda s: replace(s, fetched=wrong) if isinstance(s, Tile) else s
-    )
-    with pytest.raises(InternalError, match="a tile fetches what its lanes read"):
-        check.verify(replace(program, kernels=(replace(kernel, body=body),)))
 
 
 OUT = BufferId(2)

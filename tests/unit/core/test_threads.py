@@ -117,7 +117,11 @@ def test_known_columns_are_in_blocks_where_they_are_few_and_long() -> None:
         return shared(program("+ij~j", shapes=[(rows, columns)]))[:1] == ["b"]
 
     assert chunked(65_536, 64)
-    assert not chunked(4_096, 512)  # threads share strips of columns, of which there are as many
+    assert chunked(4_096, 512)
+    assert chunked(8_192, 5_000)
+    assert not chunked(
+        4_096, 5_000
+    )  # threads share strips of columns: a block would have few terms
     assert not chunked(64, 64)
     assert not chunked(15, 60_000)  # a block would have no more terms than accumulators
     assert not chunked(4_096, 1_000_000)  # nor are there several blocks of so many
