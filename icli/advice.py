@@ -26,6 +26,7 @@ from ilang.icli.lines import (
     UNREAD,
     WHERE,
     array_in_program,
+    function_in_program,
     split_words,
 )
 from ilang.icli.literal import respelled
@@ -212,6 +213,8 @@ def _of_names(session: ReplSession, line: str, error: Error) -> Error | None:
         return None
     if value.strip().isidentifier():
         return _unknown_name(session, line, value.strip(), error)
+    if error.span.text() in session.calls.heads:
+        return function_in_program(error.span)
     return array_in_program(error.span) if error.span.text() in session.arrays else None
 
 

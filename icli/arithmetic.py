@@ -42,8 +42,12 @@ PROGRAM = re.compile(r"(?:einsum|elementwise|einx\.\w+)\s*$")
 """The beginning of a program whose parentheses hold its quoted text."""
 FORM = re.compile(r"(?<![^\s(,])([^\s(),~\"'=]+~[a-z.]+)(?=\()")
 """A form with its arrays behind it, in an expression: ``+ij~i(x) + 1``."""
-BEGIN = re.compile(r"(^|\()\s*([^\s(),=\"']*~[a-z.]+)(?=\s+[A-Za-z_(\[\d])")
-"""A form whose arrays stand behind it without parentheses: ``ij-i~ij x (sums x)``."""
+BEFORE = re.compile(
+    r"(?<![^\s(])[^\s(),=\"']*~[a-z.]+(?=\s+(?:[A-Za-z_(\[\d]|[^\s(),=\"']*~[a-z.]))"
+)
+"""A form whose arrays stand behind it without parentheses: ``ij-i~ij x (sums x)``, ``+ij~i >ij~ij x``."""
+OPENS = re.compile(r"(?:|.*(?:[-+*/@%(,]|~[a-z.]+\)?))", re.DOTALL)
+"""A text after which an operand stands, or the arrays of a form."""
 WHOLE = re.compile(r"(?:[a-z.]|\([^()~]*\)|[-+*/<>^$=!&|@](?! +[-+*/<>])| )*~[a-z.]+")
 """One form, blanks in it."""
 
@@ -111,7 +115,7 @@ class ProgramsAtHand:
         called = CALLED.fullmatch(text.strip())
         is_form = called is not None and WHOLE.fullmatch(called[1])
         text = f"({called[1]}){called[2]}" if called and is_form else FORM.sub(r"(\1)", text)
-        named = self._with_names(BEGIN.sub(r"\1(\2)", text) if "(" in text else text)
+        named = self._with_names(text if self._is_applied(text) else BEFORE.sub(_grouped, text))
         arrays = {name: _described(name, array) for name, array in self.session.arrays.items()}
         try:
             steps = spelled(with_calls(named, self._is_called), arrays, self)
@@ -121,12 +125,24 @@ class ProgramsAtHand:
             raise (NotReadError(error) if is_other else error) from None
         return steps and [replace(each, program=self._text(each.program)) for each in steps]
 
+    def _is_applied(self, text: str) -> bool:
+        """Whether a text is one form and names or arrays behind it, which is a line of its own."""
+        form = BEFORE.match(text.strip())
+        words = [] if form is None else split_words(text.strip()[form.end() :])
+        return bool(words) and all(
+            self.session.is_array(each) or (each.isidentifier() and not self._is_called(each))
+            for each in words
+        )
+
     def _told(self, mismatch: MismatchError, text: str) -> ShapeError:
         """The error for arrays that do not fit, at its words in a text."""
-        hint = re.sub(r"program_\d+", lambda name: self._text(name[0]), mismatch.hint)
+        message, hint = (
+            re.sub(r"program_\d+", lambda name: self._text(name[0]), each)
+            for each in (mismatch.message, mismatch.hint)
+        )
         at = text.find(mismatch.words) if mismatch.words else -1
         span = Span(Source(WHERE, text), at, at + len(mismatch.words)) if 0 <= at else None
-        return ShapeError(mismatch.code, mismatch.message, span, hint)
+        return ShapeError(mismatch.code, message, span, hint)
 
     def _text(self, program: str) -> str:
         return self.written.get(program, program)
@@ -220,6 +236,12 @@ class ProgramsAtHand:
         return name
 
 
+def _grouped(form: re.Match[str]) -> str:
+    """A form in parentheses, where a value may stand."""
+    before = form.string[: form.start()].rstrip()
+    return f"({form[0]})" if OPENS.fullmatch(before) else form[0]
+
+
 def _described(text: str, array: Any) -> Array:
     """An array of the session, as expressions see it."""
     return Array(text, array.shape, SUPPORTED[array.dtype])
@@ -262,4 +284,8 @@ def _past_operand(text: str, start: int, is_called: Callable[[str], bool]) -> in
     is_name = operand[1] is not None
     is_program = is_name and at == begin and is_called(operand[1])
     several = not is_name and 1 < len(split_words(text[begin + 1 : at - 1], ","))
-    return -1 if is_program or (several and text[begin] == "(") else at
+    if several and text[begin] == "(":
+        return -1
+    while is_program and (end := _past_operand(text, at, is_called)) >= 0:
+        begin, at = at, end
+    return -1 if is_program and at == operand.end() else at

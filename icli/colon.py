@@ -19,6 +19,7 @@ from ilang.icli.shapes import parse_shape, shape_text, written_shapes
 from ilang.icli.staged import WHY, WRITTEN, ComponentAtShapes, ProgramAtShapes
 
 if TYPE_CHECKING:
+    from ilang.codegen.session.stored import Arrays
     from ilang.core.explain.explanation import Explanation
     from ilang.icli.programs import Subject
     from ilang.icli.session import ReplSession
@@ -226,15 +227,25 @@ def _explain(session: ReplSession, rest: str) -> Reply:
 def _time(session: ReplSession, rest: str) -> Reply:
     from ilang.icli.timing import SECONDS, best_time, timing_text
 
-    run, page = _timed(session, rest)
-    seconds, calls = best_time(run, SECONDS)
+    run, page, lasting = _timed(session, rest)
+    before = [kept[path].copy() for kept, path in lasting]
+    try:
+        seconds, calls = best_time(run, SECONDS)
+    finally:  # what is timed trains nothing
+        for (kept, path), values in zip(lasting, before, strict=True):
+            kept[path] = values
     rows = (*page.inputs, *page.outputs)
     dtype = "f64" if any(row.dtype == "f64" for row in rows) else "f32"
     return Reply((timing_text(seconds, calls, page.execution.cost, dtype),))
 
 
-def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Explanation]:
-    """A function that runs a program on its arrays, and its page. Raises: CommandError E0819 (there are none)."""
+def _timed(
+    session: ReplSession, text: str
+) -> tuple[Callable[[], object], Explanation, list[tuple[Arrays, str]]]:
+    """A function that runs a program on its arrays, its page, and what lasts from run to run.
+
+    Raises: CommandError E0819 (there are no arrays).
+    """
     from ilang.core.pipeline import explain
 
     alone = not text or text in session.calls.heads
@@ -243,14 +254,15 @@ def _timed(session: ReplSession, text: str) -> tuple[Callable[[], object], Expla
         given = session.values(reading.dtypes(), reading.words)
         compiled, seen = session.calls.session(reading, given), session.calls.seen(reading, given)
         page = reading.function.explain(seen.shapes, reading.config).program
-        return lambda: compiled(*given), page
+        lasting = [(kept, path) for kept in (compiled.parameters, compiled.state) for path in kept]
+        return lambda: compiled(*given), page, lasting
     subject, words = reading
     if subject is None or words is None:
         help_line = f":time {text or '+ij~i'} x"
         raise CommandError("E0819", ":time needs a program and its arrays", help=help_line)
     arrays, component = _given(session, subject, words), subject.component()
     page = explain(subject.graph, tuple(array.shape for array in arrays))
-    return lambda: component(*arrays, threads="auto"), page
+    return lambda: component(*arrays, threads="auto"), page, []
 
 
 def _tune(session: ReplSession, rest: str) -> Reply:

@@ -101,3 +101,14 @@ def array_in_program(span: Span) -> ModuleError:
         span,
         help="apply a component by writing arrays after it: `+ij~i x`",
     )
+
+
+def function_in_program(span: Span) -> ModuleError:
+    """The error for the name of a tensor function, or of a routine, inside a program."""
+    name = span.text()
+    return ModuleError(
+        "E0440",
+        f"`{name}` is a tensor function or a routine, and a program is wired of components",
+        span,
+        help=f"apply a program to what it gives: `+ij~i ({name} x)`",
+    )

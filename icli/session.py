@@ -37,6 +37,7 @@ from ilang.icli.lines import (
     NAME,
     WHERE,
     array_in_program,
+    function_in_program,
     refuse_open,
     split_words,
 )
@@ -329,6 +330,8 @@ class ReplSession:
         for node in names_in(tree):
             if node.name in self.arrays:
                 raise array_in_program(node.span)
+            if node.name in self.calls.heads:
+                raise function_in_program(node.span)
         if isinstance(tree, Name) and tree.name in self.texts:
             return defined(self.calls.module, tree.name)
         return expressed(tree, module)

@@ -245,9 +245,12 @@ class Configuration(ABC):
             cause = f"{value} given here" if turns is None else f"counts from 0 to {turns - 1}"
             labels += [] if given == term.span else [Label(given, cause)]
             message = f"{subject} is a whole number of {least} or more, not {value}"
+            is_quotient = value != int(value) and "/." in given.text()
             help_line = (
                 "positions count from 0"
                 if subject == "a position"
+                else f"give numbers of which `{given.text()}` is a whole one"
+                if is_quotient
                 else f"for example {max(1, round(value))}"
                 if turns is None
                 else f"a list has one for each turn: `[{turns}]`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import prod
 
@@ -26,6 +27,13 @@ NOT_WHOLE = (
     "the stride must divide the axis exactly: pad (`=`), crop, or change the stride or the window"
 )
 TOO_SHORT = "make the axis longer, or the parts or the window smaller"
+ALONG = re.compile(r"(?:sum|max|min|elements)\(.*;.*\)", re.DOTALL)
+"""A reduction along axes that it names."""
+UNWRITTEN_BATCH = (
+    "the first axis of an input is its batch where its head writes none; "
+    "all of them are output axes in `op f(x[i, j])`"
+)
+"""The help where a batch meets a row without axes."""
 CONTRACTED = (
     "`*` and `/` sum over an input row; element by element is `*.` and `/.`, as in `x *. y`"
 )
@@ -85,8 +93,17 @@ def axes_differ(one: str, other: str, counts: tuple[int, int], origin: Origin) -
         "and here the rows have the same axes"
     )
     help_line = "write one entry per axis, or a row variable (`...`) for the axes in between"
-    if origin.role == "contracted":
+    written = origin.span.brief() if origin.span is not None else ""
+    if ALONG.match(written) and counts[1] < counts[0]:
+        message = (
+            f"`{written}` goes along an axis that is not there: it needs a row of "
+            f"{axes(counts[0])}, and {other} has {counts[1]}"
+        )
+        help_line = "axes count from 0, those of the batch first; -1 is the last output axis"
+    elif origin.role == "contracted":
         help_line = CONTRACTED
+    elif not min(counts) and origin.rows.startswith("its batch row"):
+        help_line = UNWRITTEN_BATCH
     elif not min(counts) and origin.role is not None:
         help_line = "a row that is left out has no axes: write its axes, or `...` for any number"
     code = {"leaf": "E0503", "result": "E0501"}.get(origin.role or "", "E0512")

@@ -8,6 +8,7 @@ expression that reads values and uses none, it is as exact as the float among th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, assert_never
@@ -158,6 +159,10 @@ def _type_of_node(
             return None
 
 
+CALL = re.compile(r"([A-Za-z_]\w*)\s*\((?!.*\)\s*[^)\s])", re.DOTALL)
+"""The beginning of a text that is one call of a function."""
+
+
 class _ScalarTypes:
     """One scalar, whose parts are typed from the operands up, and brought to one type where they meet."""
 
@@ -230,13 +235,7 @@ class _ScalarTypes:
         primitive, arguments = scalar.primitive, scalar.arguments
         kind = PRIMITIVES[primitive].kind
         if kind == "float" and dtype not in FLOATS:
-            message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
-            raise ElementTypeError(
-                "E0602",
-                message,
-                self.span,
-                "convert first: `f32(x)` where values have names, else `f32 >>` before it",
-            )
+            raise _no_float(primitive, dtype, self.span)
         exponent = arguments[-1]
         if primitive == "pow" and isinstance(exponent, Constant) and exponent.value in POWERS:
             primitive, arguments = POWERS[exponent.value], arguments[:1]
@@ -283,16 +282,39 @@ class _ScalarTypes:
                 continue
             joined = argument.dtype if dtype is None else join(dtype, argument.dtype)
             if joined is None:
-                raise ElementTypeError(
-                    "E0601",
-                    f"the left operand is {dtype} and the right one is {argument.dtype}: integer beside float",
-                    self.span,
-                    "convert one side with f32 f64 i32 i64: `f32(x)` where values have names, else `(f32 | I) >> ...`",
-                )
+                raise _unjoined(dtype, argument.dtype, self.span)
             dtype = joined
         if dtype in (None, "bool") and any(isinstance(a, Position) for a in arguments):
             return "i64"
         return None if dtype == "bool" and any(a.dtype is None for a in arguments) else dtype
+
+
+def _call(span: Span) -> str:
+    """The name of the function that a part of a text calls; "" where it is written with signs."""
+    call = CALL.match(span.text())
+    return call[1] if call is not None else ""
+
+
+def _unjoined(one: str | None, other: str, span: Span) -> ElementTypeError:
+    """The error for an integer beside a float."""
+    name = _call(span)
+    message = f"the left operand is {one} and the right one is {other}: integer beside float"
+    help_line = "convert one side with f32 f64 i32 i64: `f32(x)` where values have names, else `(f32 | I) >> ...`"
+    if name:
+        message = f"one argument of `{name}` is {one} and another is {other}: integer beside float"
+        help_line = "convert one of them with f32, f64, i32 or i64: `f32(x)`"
+    return ElementTypeError("E0601", message, span, help_line)
+
+
+def _no_float(primitive: str, dtype: str, span: Span) -> ElementTypeError:
+    """The error for an integer where a function is of floats."""
+    name = _call(span)
+    message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
+    help_line = "convert first: `f32(x)` where values have names, else `f32 >>` before it"
+    if name:
+        message = f"`{name}` needs floats, and its argument is {dtype}"
+        help_line = "convert it first: `f32(x)`"
+    return ElementTypeError("E0602", message, span, help_line)
 
 
 def _nearest(constant: Constant) -> float | int:

@@ -207,6 +207,9 @@ def _parameter(reader: Reader, before: list[Parameter]) -> Parameter:
     name = _name(reader, "E0166", "a parameter")
     if any(each.name == name.text() for each in before):
         raise _given_twice(name.text(), name)
+    if reader.skip() in (",", ")"):
+        help_line = f'arrays stand behind the operation: `einx.id("a b -> b a")({name.text()})`'
+        raise reader.unexpected("E0112", f"`=` after {name.text()}", help_line)
     _expect(reader, "=", f"`=` after {name.text()}")
     value = _value(reader, 0)
     return Parameter(name.text(), value, reader.span(name.start))

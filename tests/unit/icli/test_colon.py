@@ -58,6 +58,23 @@ def test_tune(session: ReplSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("compiled_quickly")
+def test_what_is_timed_trains_nothing() -> None:
+    session = ReplSession()
+    update = "backprop(loss); for p in params(loss) { p =- 0.01 *. p.grad }; return loss"
+    square = "d = net(x); loss = d *. d ++ '...|... => 0'".replace("'", '"')
+    for line in (
+        "x = [[1,2],[3,4]]",
+        'op net(x) = "w" * x + "b" 1',
+        f"cd step(x) {{ {square}; {update} }}",
+        "step x",
+        "before = net x",
+        ":time step x",
+        "after = net x",
+    ):
+        assert not session.feed(line).failed
+    np.testing.assert_array_equal(session.arrays["before"], session.arrays["after"])
+
+
 @pytest.mark.parametrize("line", [":time sums x", ":time +ij~i x", ":t -ij~ij x", ":time twice x"])
 def test_time_says_how_much_of_the_machine(line: str, session: ReplSession) -> None:
     session.feed("op twice(x) = 2 *. x")

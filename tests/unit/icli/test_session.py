@@ -704,3 +704,37 @@ def test_functions_of_libraries_are_given_values_in_lines() -> None:
         )
         assert error.span is not None
         assert error.span.text() == line
+
+
+def test_a_tensor_function_is_no_part_of_a_program() -> None:
+    session = ReplSession()
+    for line in ("x = [[1,2],[3,5]]", "op half(a) = a *. 0.5"):
+        assert not session.feed(line).failed
+    for line in ("half >> +ij~i", "half >> +ij~i x", "(half & +ij~i) x"):
+        (error,) = session.feed(line).parts
+        assert isinstance(error, Error)
+        assert error.code == "E0440"
+        assert "`+ij~i (half x)`" in error.help
+    assert text(session.feed("+ij~i (half x)")).endswith("[1.5 4. ]\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message", "help_line"),
+    [
+        ("mean(x; 5)", "E0503", "it needs a row of 5 axes, and [3] has 1", "-1 is the last"),
+        ("matmul(x, x)", "E0503", "no axes", "`op f(x[i, j])`"),
+        ("max(x, i64(x))", "E0601", "one argument of `max` is f32 and another is i64", "`f32(x)`"),
+        ("exp(i64(x))", "E0602", "`exp` needs floats, and its argument is i64", "`f32(x)`"),
+        ("linear(x; 4 /. 3)", "E0270", "not 1.33", "give numbers of which `4 /. 3` is"),
+        ('einx.id("a -> a", x)', "E0112", "expected `=` after x", "behind the operation"),
+    ],
+)
+def test_messages_of_tensor_functions(body: str, code: str, message: str, help_line: str) -> None:
+    session = ReplSession()
+    for line in ("x = [[1,2,3],[4,5,6]]", "use nn"):
+        assert not session.feed(line).failed
+    replies = [session.feed(f"op f(x) = {body}"), session.feed("f x")]
+    error = next(each for reply in replies for each in reply.parts if isinstance(each, Error))
+    assert error.code == code
+    assert message in error.message
+    assert help_line in error.help
