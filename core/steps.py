@@ -128,7 +128,6 @@ CPU_PASSES = (
     _kernel_pass("cpu.carried", "accumulators carried from one iteration to the next"),
     _kernel_pass("cpu.transposes", "transposing copies, by squares of vectors"),
     _kernel_pass("cpu.fused", "loops over the same elements fused"),
-    _kernel_pass("cpu.hoisted", "slow functions of what a loop does not change, before it"),
     _kernel_pass("cpu.lanes", "reductions in vector lanes"),
     _kernel_pass("cpu.threads", "independent loops marked parallel"),
     _kernel_pass("cpu.tiles", "tiles as micro-kernels, in vector registers, with packing"),

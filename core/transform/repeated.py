@@ -1,10 +1,11 @@
 """Functions of few axes as values of their own, where loops would compute them again and again.
 
-Example, a logarithm of softmax along columns of 1000 × 90:
-    in:   out[c,j] = x[c,j] - ln(sum[j])
-    out:  sum_ln[j] = ln(sum[j]);  out[c,j] = x[c,j] - sum_ln[j]
+Example, a logarithm of softmax along rows of 1000 × 90:
+    in:   out[i,c] = x[i,c] - ln(sum[i])
+    out:  sum_ln[i] = ln(sum[i]);  out[i,c] = x[i,c] - sum_ln[i]
 
-A function that does not change along the innermost loop is moved before it by ``passes/cpu/hoisted.py``.
+C compilers move sums and quotients out of loops by themselves. A function with conditions in it they move by one copy
+of the loop for each condition, or not at all, and some of these loops have no vectors.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def repeated_functions(shaped: Shaped, extents: Extents) -> Shaped:
     """The program in which slow functions that lack an axis of their assignment are values; itself without any."""
     new = ExtendedProgram(shaped)
     for value, node in shaped.numbered():
-        if isinstance(node, Assignment) and node.target and not (node.guards or node.schedule):
+        if isinstance(node, Assignment) and not (node.guards or node.schedule):
             new.nodes[value] = _split(new, value, node, extents)
     return shaped if len(new.nodes) == len(shaped.nodes) else new.result()
 
@@ -63,7 +64,7 @@ def _split(new: ExtendedProgram, value: ValueId, node: Assignment, extents: Exte
 
 
 def _axes(node: Assignment, part: Apply, extents: Extents) -> list[int] | None:
-    """The axes of a slow function, if the innermost one of its assignment is among them and another one is not."""
+    """The axes of a slow function, if its assignment has another one, of several elements."""
     if part.primitive not in SLOW:
         return None
     reads = [node.reads[number] for number in operands_of(part)]
@@ -74,5 +75,4 @@ def _axes(node: Assignment, part: Apply, extents: Extents) -> list[int] | None:
         return None
     walked = {axis for read in reads for index in read.index for axis in index.axes()}
     others = (extents.usual(size) for axis, size in enumerate(node.sizes) if axis not in walked)
-    last = node.target[-1].axis()
-    return sorted(walked) if last in walked and 3 < max(others, default=1) else None
+    return sorted(walked) if 3 < max(others, default=1) else None
