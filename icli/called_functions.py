@@ -105,8 +105,8 @@ def reduction(call: ArrayCall, name: str, array: Array, fewer: int = 0) -> Array
     if array.dtype == "bool" and name not in ("sum", "prod", "mean"):
         sign = CONDITIONS.get(REDUCERS[name], REDUCERS[name])
         return step(f"{sign}{axes}~{kept}", array) if dropped else array
-    if array.dtype == "bool":  # true counts as 1
-        array = step("i64", array)
+    if name in ("sum", "prod", "mean"):
+        array = _widened(call, array)
     program = f"{REDUCERS[name]}{axes}~{kept}" if dropped else "I"
     if name in ("any", "all") and not dropped:
         program = f"{REDUCERS[name]}{axes}~{axes}"
@@ -114,6 +114,12 @@ def reduction(call: ArrayCall, name: str, array: Array, fewer: int = 0) -> Array
         count = max(0, math.prod(array.shape[n] for n in dropped) - fewer)
         program = f"({program} | {count}) >> {kept}/.~{kept}"
     return array if program == "I" else step(program, array)
+
+
+def _widened(call: ArrayCall, array: Array) -> Array:
+    """Integers of 64 bits in place of shorter ones and conditions, unless the call gives a type: what NumPy sums."""
+    is_wide = array.dtype not in ("bool", "i32") or call.is_given("dtype")
+    return array if is_wide else call.steps.step("i64", array)
 
 
 def along_all(call: ArrayCall) -> Array:
@@ -176,9 +182,7 @@ def along_axis(call: ArrayCall) -> Array:
 
 def cumulate(call: ArrayCall) -> Array:
     """The reductions up to each place of an axis, by default of all elements in order."""
-    whole = call.flat(call.operand())
-    if whole.dtype == "bool":
-        whole = call.steps.step("i64", whole)
+    whole = _widened(call, call.flat(call.operand()))
     axis = place_of(whole, call.axis or 0)
     return call.steps.step(cumulative(call.name, whole, axis), whole)
 

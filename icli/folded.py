@@ -15,9 +15,13 @@ from ilang.icli.python_nodes import whole_number
 
 FOLDED: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
+    ast.Mod: operator.mod, ast.Pow: operator.pow,
 }  # fmt: skip
 """Arithmetic over whole numbers that gives whole numbers."""
+
+
+BITS = 64
+"""Powers of so many factors, or more, are no whole numbers of programs."""
 
 
 class SizesFolded(ast.NodeTransformer):
@@ -67,7 +71,9 @@ class SizesFolded(ast.NodeTransformer):
         left, right = whole_number(node.left), whole_number(node.right)
         if left is None or right is None or type(node.op) not in FOLDED:
             return node
-        if right == 0 and not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+        if right == 0 and isinstance(node.op, ast.FloorDiv | ast.Mod):
+            return node
+        if isinstance(node.op, ast.Pow) and not 0 <= right < BITS:
             return node
         result = FOLDED[type(node.op)](left, right)
         return (

@@ -86,7 +86,7 @@ class AppliedProgram:
 class Programs(Protocol):
     """The programs that an expression may call beside the functions of array libraries."""
 
-    def is_component(self, name: str, count: int) -> bool:
+    def is_component(self, name: str, count: int | None = None) -> bool:
         """Whether a name is that of a component; a function of a library is one with so many inputs."""
 
     def runs(self, name: str) -> bool:
@@ -359,9 +359,10 @@ class NamedSteps:
         name = node.func.id
         is_run = self.programs.runs(name)
         if not is_run and not self.programs.is_component(name, len(node.args)):
-            if name not in (*KNOWN, *SIGNATURES, *ALIASES):
+            if name in (*KNOWN, *SIGNATURES, *ALIASES):
+                return None
+            if not self.programs.is_component(name):
                 raise UnknownNameError(name)
-            return None
         operands = [self.array(each) for each in node.args]
         if is_run:
             return self.programs.run(name, operands, self.steps)

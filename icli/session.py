@@ -225,7 +225,7 @@ class ReplSession:
     def _bind(self, names: Sequence[str], value: str, line: str) -> Reply:
         """``name = value``: an array where the value is one or an application, else a definition."""
         (first, *others) = names
-        arrays = None if others else literals(self, value, [value])
+        arrays = literals(self, value, [value])
         if arrays is not None:
             return self._keep(names, [(value, each) for each in arrays])
         try:

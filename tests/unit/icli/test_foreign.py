@@ -51,6 +51,7 @@ def computed(session: ReplSession, line: str) -> Any:
             np.rint(D / 4) + np.ceil(D / 5) - np.floor(-D / 3),
         ),
         ("D.sum(axis=(0, -1))", D.sum()),
+        ("ids + 2 ** 40 // 3", IDS + 2**40 // 3),
         ("D - D.mean(1)[:, None]", D - D.mean(1)[:, None]),
         ("v[:, np.newaxis] * D - x[None]", V[:, np.newaxis] * D - X[None]),
         ("D[..., None]", D[..., None]),
@@ -403,3 +404,29 @@ def test_mistakes_in_expressions(line: str, code: str, message: str, session: Re
     session.feed("sums = +ij~i")
     error = refused(session, line)
     assert (error.code, message in error.message) == (code, True), error
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+def test_sums_of_short_integers_have_64_bits(session: ReplSession) -> None:
+    session.feed("n = i32:[2147483647, 1]")
+    n = np.array([2147483647, 1], np.int32)
+    for line, expected in (
+        ("n.sum()", n.sum()),
+        ("np.prod(n * 2)", (n * 2).prod()),
+        ("np.cumsum(n)", n.cumsum()),
+    ):
+        np.testing.assert_array_equal(computed(session, line), expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("conv2d(D)", "E0420", "takes 2 inputs, and 1 value is given"),
+        ("gelu()", "E0420", "takes 1 input, and no values are given"),
+        ("a, b = D", "E0815", "1 output cannot be bound to 2 names"),
+    ],
+)
+def test_counts_that_do_not_fit(session: ReplSession, line: str, code: str, said: str) -> None:
+    error = refused(session, line)
+    assert error.code == code
+    assert said in error.message
