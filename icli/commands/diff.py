@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error
+from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import MACHINES
 from ilang.core.pipeline import GRADIENTS, STAGES, stages_of
 from ilang.core.record import replace
@@ -39,9 +40,10 @@ OF_B = {"--to-def": "--def", "--to-shape": "--shape", "--to-target": "--target"}
 
 def run(request: Request, screen: Screen) -> int:
     """Print what differs; 0 where nothing does."""
+    notes: list[str] = []
     try:
         stage = stage_of(request)
-        differences = tuple(_differences(*_sides(request), stage))
+        differences = tuple(_differences(*_sides(request), stage, notes))
     except Error as error:
         screen.complain(error)
         return TROUBLE
@@ -50,6 +52,7 @@ def run(request: Request, screen: Screen) -> int:
         rows = [dict(zip(names, each, strict=True)) for each in differences]
         screen.write_json({"same": not rows, "differences": rows})
         return DIFFERENT if rows else SAME
+    screen.write("".join(f"{each}\n" for each in notes))
     colored = screen.colored(sys.stdout)
     for _, _, lines in differences:
         screen.write("".join(f"{_painted(line) if colored else line}\n" for line in lines))
@@ -74,11 +77,7 @@ class _Side:
         machine = MACHINES[self.target]
         if stage == "graph":
             return {stage: pipeline.graph_text(program.graph())}
-        shaped = replace(program.shaped(), name=name)
-        if self.unscheduled:
-            from ilang.core.schedule.written import without_schedules
-
-            shaped = without_schedules(shaped)
+        shaped = replace(self._shaped(program), name=name)
         if stage is None or stage in PARTS:
             parts = _parts(pipeline.explain_shaped(program.graph(), shaped, machine=machine))
             if stage is not None:
@@ -90,6 +89,28 @@ class _Side:
             message = f"--target {self.target} has no stage {stage}"
             raise CommandError("E0804", message, help="`i explain --help` lists the stages")
         return {stage: pipeline.shaped_stage_text(shaped, stage, machine)}
+
+
+    def _shaped(self, program: ProgramAtShapes) -> Shaped:
+        """A program, without its schedules where they are left out."""
+        shaped = program.shaped()
+        if not self.unscheduled:
+            return shaped
+        from ilang.core.schedule.written import without_schedules
+
+        return without_schedules(shaped)
+
+    def meaning(self, program: ProgramAtShapes) -> tuple[list[str], tuple[str, ...]]:
+        """The texts that two programs of one meaning and one manner have alike, and the names that their own have."""
+        from ilang.core import pipeline
+        from ilang.core.explain.canonical import canonical
+
+        one = canonical(self._shaped(program))
+        page = pipeline.explain_shaped(program.graph(), one.shaped, machine=MACHINES[self.target])
+        parts = _parts(page)
+        if not any(isinstance(node, Assignment) and node.schedule for node in one.shaped.nodes):
+            del parts["schedule"]
+        return [_in_order(text) for text in parts.values()], one.names
 
 
 def _sides(request: Request) -> tuple[_Side, _Side]:
@@ -129,8 +150,13 @@ def _of_second(error: CommandError, changed: Iterable[str]) -> CommandError:
     return CommandError(error.code, message, error.span, advice, error.labels)
 
 
-def _differences(before: _Side, after: _Side, stage: str | None) -> Iterator[Difference]:
-    """The parts that differ: of the only program of each side, else of those that have the same name."""
+def _differences(
+    before: _Side, after: _Side, stage: str | None, notes: list[str]
+) -> Iterator[Difference]:
+    """The parts that differ: of the only program of each side, else of those that have the same name.
+
+    What two texts of one program differ in is added to ``notes``.
+    """
     pairs = [(before.programs[0], after.programs[0])]
     if max(len(before.programs), len(after.programs)) > 1:
         old, new = ({each.name: each for each in side.programs} for side in (before, after))
@@ -143,8 +169,12 @@ def _differences(before: _Side, after: _Side, stage: str | None) -> Iterator[Dif
     for first, second in pairs:
         texts = before.texts(first, first.name, stage), after.texts(second, first.name, stage)
         differs = False
-        if stage is None and _is_reordered(*texts):
-            continue
+        if stage is None and texts[0] != texts[1]:
+            ours, theirs = before.meaning(first), after.meaning(second)
+            if before.target == after.target and ours[0] == theirs[0]:
+                of = f"{first.name}: " if several else ""
+                notes.append(f"{of}the same program{_other_names(ours[1], theirs[1])}")
+                continue
         for part in texts[0]:
             if part == CODE and differs:
                 continue  # it follows from what was shown; `--emit c` compares it
@@ -156,12 +186,14 @@ def _differences(before: _Side, after: _Side, stage: str | None) -> Iterator[Dif
                 yield first.name, part, lines
 
 
-def _is_reordered(before: dict[str, str], after: dict[str, str]) -> bool:
-    """Whether the factors of a product stand in another order, and nothing else differs but what follows from that."""
-    parts = before.keys() - {"schedule", CODE}
-    return before["formula"] != after["formula"] and all(
-        _in_order(before[part]) == _in_order(after[part]) for part in parts
-    )
+def _other_names(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    """What two texts of one program call otherwise.
+
+    Example: ``; names differ: i is a, j is b``
+    """
+    pairs = dict.fromkeys(zip(ours, theirs, strict=True))
+    others = [f"{one} is {other}" for one, other in pairs if one != other]
+    return f"; names differ: {', '.join(others)}" if others else ""
 
 
 def _in_order(text: str) -> str:
