@@ -122,6 +122,7 @@ def _gpu_pass(stage: str, summary: str, verify: str = "verify") -> Step:
 TIGHTENED = _kernel_pass("tightened", "loop bounds tightened from guards")
 FOLDS = _kernel_pass("folded", "loops of one iteration replaced by what they do")
 GUARDS = _kernel_pass("guarded", "loops skipped where an extent inside is 0")
+NAMES = _kernel_pass("named", "names for tiles, and for threads and rows of a GPU")
 
 CPU_PASSES = (
     TIGHTENED,
@@ -137,6 +138,7 @@ CPU_PASSES = (
         "cpu.versions", "loops unrolled, with prefetches, split at boundaries, or with reciprocals"
     ),
     GUARDS,
+    NAMES,
 )
 """The passes of a processor over loops: vectors, threads, copies."""
 
@@ -156,7 +158,7 @@ GPU_PASSES = (
     _gpu_pass("indices", "indices narrowed to 32 bits"),
     _gpu_pass("barriers", "barriers between threads of a block", "verify_ordered"),
     replace(GUARDS, gives="core/ir/gpu.py", verify=lazy("check.gpu", "verify_ordered")),
-    _gpu_pass("named", "names for tiles, threads and rows"),
+    replace(NAMES, gives="core/ir/gpu.py", verify=lazy("check.gpu", "verify_ordered")),
 )
 """The passes of a GPU over loops: launches, grids and threads."""
 

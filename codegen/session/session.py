@@ -461,6 +461,27 @@ class Session:
             self.runs = int(runs) if runs.isdecimal() else 0
 
 
+def take_values(session: Session, other: Session) -> None:
+    """Let parameters and state of a session be those of another one of its definition.
+
+    Raises:
+        DataError: E0754 (the other one, with another configuration, has none of a path, or of another shape or type).
+    """
+    for arrays, given in ((session.parameters, other.parameters), (session.state, other.state)):
+        for path, tensor in arrays.tensors.items():
+            source = given.tensors.get(path)
+            if source is None or (source.shape, source.dtype) != (tensor.shape, tensor.dtype):
+                shape = "none" if source is None else source.shape.memory()
+                config = {k: v for k, v in session.config.items() if other.config.get(k) != v}
+                words = ", ".join(f"{name} = {value}" for name, value in config.items())
+                message = (
+                    f"{path} has shape {tensor.shape.memory()} with {words}, and {shape} without"
+                )
+                help_line = "parameters and state, and their sizes, are the same for both"
+                raise DataError("E0754", message, help=help_line)
+            arrays.put(path, given.now(path))
+
+
 def _check_alike(lent: Arrays, asked: Arrays) -> None:
     """Refuse that parameters which further sessions share have other shapes for other inputs.
 

@@ -9,7 +9,6 @@ when that is 0. Nothing is global, nothing is allocated. ``c_entry.STATUS`` list
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -27,8 +26,11 @@ from ilang.codegen.targets.cfamily import (
     InLane,
     comment,
     deferred_name,
+    end_of,
+    product,
     stored_name,
 )
+from ilang.codegen.targets.constants import with_constants
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.library import PREFIX, linked, own, prefixed
 from ilang.codegen.targets.marked_lines import with_marks
@@ -161,12 +163,14 @@ class _Emission:
         if self.tiles:
             yield "#ifdef __GNUC__"
             for text, tile, functions in self.tiles:
-                yield from indented(functions.marked(text.lines(), tile, whole=True))
+                lines = functions.marked(text.lines(), tile, whole=True)
+                yield from indented(with_constants(functions.kernel, lines))
             without = [each for each in self.tiles if not each[0].condition()]
             yield from ["#else"] if without else []
             for text, tile, functions in without:
                 by_element = [*self._tile_by_element(tile, functions)]
-                yield from indented(text.without_vectors(by_element))
+                lines = text.without_vectors(by_element)
+                yield from indented(with_constants(functions.kernel, lines))
             yield "#endif"
             yield ""
 
@@ -176,14 +180,16 @@ class _Emission:
             for loop, outline in outlined(kernel.body):
                 loops = list(_nest(loop, outline.loops))
                 body = functions.marked(self._range(loops, functions), loops[0])
-                yield from indented(functions.function(outline, loops, body))
+                lines = functions.function(outline, loops, body)
+                yield from indented(with_constants(kernel, lines))
             assert kernel.outline is not None
             yield "/*"
             yield " * each assignment, its expression and schedule: tiles | order of loops"
             yield from (comment(f" * {line}") for line in dict.fromkeys(kernel.comments))
             yield " */"
             body = self._block(kernel.body, functions)
-            yield from indented(functions.function(kernel.outline, (), body))
+            lines = functions.function(kernel.outline, (), body)
+            yield from indented(with_constants(kernel, lines))
 
     def _block(self, body: Sequence[ir.Statement], functions: KernelFunctions) -> Iterator[str]:
         for s in body:
@@ -228,7 +234,7 @@ class _Emission:
     def _tile(self, s: Tile, functions: KernelFunctions) -> Iterator[str]:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
         buffer = self.program.buffers[s.buffer]
-        name, elements = identifier(buffer.name), self._elements(s)
+        name, elements = identifier(buffer.name), _elements(s, functions)
         aligned = "" if s.number is None else "ALIGNED "
         kind = functions.spelling.element_kind(s.buffer)
         yield f"{aligned}{kind} {name}[{elements}];"
@@ -257,11 +263,12 @@ class _Emission:
 
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name = identifier(buffer.name)
-        each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
+        elements = _elements(s, functions)
+        each = f"for (int element = 0; element < {elements}; ++element)"
         partials, start = s.partial, spelling.expression(s.start)
         summed = bool(s.blocks) or partials is not None
         if summed:
-            yield f"double sums_{name}[{self._elements(s)}];"
+            yield f"double sums_{name}[{elements}];"
             yield f"{each} sums_{name}[element] = 0.0;"
         for loop in s.blocks:
             yield spelling.opened(loop, end=end_of_block(s, loop, spelling)) + " {"
@@ -278,16 +285,11 @@ class _Emission:
         if summed:
             yield f"{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums_{name}[element];"
 
-    def _elements(self, s: Tile) -> int:
-        return math.prod(
-            self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
-        )
-
     def _for(self, loop: ir.For, functions: KernelFunctions) -> Iterator[str]:
         """A loop: a call of its function where threads share it, with vectors where it has lanes, or as it is."""
         spelling = functions.spelling
         name = spelling.variable(loop.variable)
-        start, whole = spelling.bound(loop.begin), spelling.bound(loop.end)
+        start, whole = spelling.bound(loop.begin), end_of(spelling, loop)
         named = loop.end.operands and not whole.isdigit()
         ends = Ends(start, f"end_{name}", whole) if named else Ends(start, whole)
         if loop.outline is not None and loop.outline.estimate is not None:
@@ -356,6 +358,7 @@ class _Emission:
                 yield from braced(head, (*tests, *self._block(body, functions)))
 
         if not isinstance(version, ir.If):
+            end = spelling.count(loop) if end == spelling.size(loop.size) else end
             yield from loops([(f"for ({first}; {name} < {end}; ++{name})", loop.body)])
             return
         from ilang.codegen.targets import c_loops
@@ -413,6 +416,11 @@ def _stop_function(name: str) -> Iterator[str]:
     yield f"void {name}_stop(void *call);"
     yield f"void {name}_stop(void *call)"
     yield from ("{", "    running_stop = call;", "}", "#endif", "")
+
+
+def _elements(s: Tile, functions: KernelFunctions) -> str:
+    """The number of elements of a tile, as text."""
+    return product(functions.spelling.dimensions(s.buffer))
 
 
 def _tile_text(tile: Tile, functions: KernelFunctions) -> TileText:

@@ -142,18 +142,18 @@ def divided_lines(loop: For, division: Apply, head: str, spelling: Spelling) -> 
     iteration = (
         *_divided(loop.body, quotient, spelling),
         f"const uint32_t size = bits_of_f32({number}) << 1;",
-        "largest = size > largest ? size : largest;",
+        "greatest = size > greatest ? size : greatest;",
     )
     first_loop = (
         f"const float reciprocal = 1.0f / {divisor};",
-        "largest = 0;",
+        "greatest = 0;",
         LEFT_SMALL,
         *braced(head, iteration),
     )
     yield "#ifdef FUSED"
-    yield "uint32_t largest = UINT32_MAX;"
+    yield "uint32_t greatest = UINT32_MAX;"
     yield from braced(f"if (divides_f32({divisor}))", first_loop)
-    yield "if (largest > MOST_DIVIDED)"
+    yield "if (greatest > MOST_DIVIDED)"
     yield "#endif"
 
 

@@ -18,6 +18,7 @@ from ilang.codegen.targets.cfamily import (
     C_TYPES,
     KernelNames,
     Spelling,
+    end_of,
     keeps_sign_of_zero,
     product,
 )
@@ -49,6 +50,8 @@ class TileFunction:
         self.kind = vector_type(self.dtype, tile.vector)
         self.dims = tuple(program.sizes[loop.size].fixed or 0 for loop in tile.loops())
         self.ragged = tile.loops()
+        self.extents = [spelling.count(loop) for loop in self.ragged]
+        """The dimensions as text, by their names."""
         self.plain = spelling
         self.spelling = VectorSpelling(spelling, tile)
 
@@ -89,7 +92,7 @@ class TileFunction:
 
     def stride(self) -> str:
         """The number of elements between rows of what the functions write."""
-        return "stride" if self.has_stride() else str(self.dims[-1])
+        return "stride" if self.has_stride() else self.extents[-1]
 
     def has_stride(self) -> bool:
         """Whether the functions are told how far rows are apart: a tile with rows may be stored where it belongs."""
@@ -134,7 +137,7 @@ class MicroKernel(TileFunction):
     def _body(self) -> Iterator[str]:
         for loop in self.ragged[:-1]:
             if loop.within and (self.repeats() or loop.variable in self._walked()):
-                stop = f"{self.plain.bound(loop.end)} - 1"
+                stop = f"{end_of(self.plain, loop)} - 1"
                 yield f"const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
         vectors = f"[{self.rows()}][{self.name}_vectors]"
         yield f"{self.kind} {ACC}{vectors};"
@@ -313,7 +316,7 @@ class MicroKernel(TileFunction):
     def _lane(self, lane: str, first: str = "first_lane + ") -> str:
         """The lane where a vector begins: the last of a row that vectors do not divide ends with the row."""
         at = f"{first}{lane}"
-        return f"min_i64({at}, {self.dims[-1]} - lanes_{self.kind})" if self.overlaps() else at
+        return f"min_i64({at}, {self.extents[-1]} - lanes_{self.kind})" if self.overlaps() else at
 
     def _filled(self, fill: Store) -> Iterator[str]:
         """Fill a row of the copy before any of it is read, by the first lanes: its source is read in order."""
@@ -322,7 +325,7 @@ class MicroKernel(TileFunction):
             lines.append(f"const int64_t in_{name} = {self._lane(name, '')};")
         target = self.spelling.element(fill.buffer, fill.index)
         lines.append(f"*({self.kind}u *)&{target} = {self.spelling.expression(fill.value)};")
-        row = braced(self._over_lanes(str(self.dims[-1])), lines)
+        row = braced(self._over_lanes(self.extents[-1]), lines)
         unrolled = f"#pragma GCC unroll {self._most_vectors()}"
         yield "/* pack the row that is read next */"
         yield from braced("if (packing && first_lane == 0)", (unrolled, *row))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ilang.codegen.targets.braces import braced, filled
 from ilang.codegen.targets.c_entry import several_a_line
-from ilang.codegen.targets.cfamily import Spelling, deferred_name
+from ilang.codegen.targets.cfamily import Spelling, deferred_name, end_of
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.marked_lines import Marker
 from ilang.core.ir.cpu import Outline, ThreadEstimate
@@ -182,7 +182,7 @@ class KernelFunctions:
         yield from braced("for (int64_t at = first; at < last; ++at)", (*lines, following))
 
     def _iterations(self, estimate: ThreadEstimate) -> str:
-        return " * ".join(self.spelling.bound(loop.end) for loop in estimate.loops)
+        return " * ".join(end_of(self.spelling, loop) for loop in estimate.loops)
 
     def _inside_is_better(self, estimate: ThreadEstimate) -> str:
         """Whether the largest loop inside is to be shared: a test of its work, and of the loops inside of that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ilang.codegen.targets.braces import braced
-from ilang.codegen.targets.cfamily import Spelling
+from ilang.codegen.targets.cfamily import Spelling, end_of
 from ilang.core.ir.kernel import For, Statement
 from ilang.core.ir.schedule import TilePartials
 from ilang.core.record import replace
@@ -33,7 +33,7 @@ def opened(
     Where the loop ``may_be_empty``, there is one partial sum still, of no terms.
     """
     name = spelling.variable(loop.variable)
-    end = spelling.bound(loop.end)
+    end = end_of(spelling, loop)
     run, stop, step = counter(loop, spelling), f"{name}_stop", partial.step
     first = f"int64_t {run} = 0, end_{name} = {end}"
     last = f"{run} + {step} < end_{name} ? {run} + {step} : end_{name}"

@@ -11,12 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import prod
 
 from ilang.codegen.targets.braces import braced, filled
 from ilang.codegen.targets.c_entry import FORMULAS, several_a_line
 from ilang.codegen.targets.c_micro_kernel import MicroKernel, TileFunction
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, deferred_name, stored_name
+from ilang.codegen.targets.cfamily import (
+    C_TYPES,
+    INDENT,
+    Spelling,
+    deferred_name,
+    end_of,
+    product,
+    stored_name,
+)
 from ilang.core.ir.cpu import Tile
 from ilang.core.ir.kernel import For, Kernel, Program
 
@@ -76,7 +83,7 @@ class TileText(TileFunction):
             arguments[parameters.index(f"{C_TYPES[self.dtype]} *restrict {self.elements}")] = place
             if self.has_stride():
                 stride = into.stride.text(self.plain.size, FORMULAS)
-                arguments[-1] = f"{stored} ? {stride} : {self.dims[-1]}"
+                arguments[-1] = f"{stored} ? {stride} : {self.extents[-1]}"
         return filled(f"{self.name}(", arguments, ");")
 
     def stored_name(self) -> str:
@@ -189,7 +196,7 @@ class TileText(TileFunction):
         yield several_a_line(f"static inline void {self.name}(", parameters, ")")
         words = [f"{self.name}_lanes {'>=' if self.overlaps() else '=='} {self.dims[-1]}"]
         words += self.of_rows(f"{self.name}_most == {self.dims[0]}")
-        words += [f"{self.plain.bound(loop.end)} == 1" for loop in self.tile.blocks]
+        words += [f"{end_of(self.plain, loop)} == 1" for loop in self.tile.blocks]
         for loop, extent in zip(self.ragged, self.dims, strict=True):
             words += [self.plain.conditions([end]) for end in loop.reaches(extent - 1)]
         first = {self.plain.variable(loop.variable): "0" for loop in self.tile.blocks}
@@ -220,18 +227,19 @@ class TileText(TileFunction):
         """The function of the tile: block by block, its rows and lanes that are inside, one part after the other."""
         head = f"static __attribute__((noinline)) void {self.name}_loop("
         yield several_a_line(head, self.parameters()[0], ")")
-        rows = self.of_rows(f"const int64_t tile_rows = {self.plain.bound(self.ragged[0].end)};")
-        counts = (*rows, f"const int64_t tile_lanes = {self.plain.bound(self.ragged[-1].end)};")
+        rows = self.of_rows(f"const int64_t tile_rows = {end_of(self.plain, self.ragged[0])};")
+        counts = (*rows, f"const int64_t tile_lanes = {end_of(self.plain, self.ragged[-1])};")
         body = self._blocks() if self.tile.blocks else self._parts(self.parameters(some=True)[1])
         yield from braced("", (*counts, *body))
         yield ""
 
     def _blocks(self) -> Iterator[str]:
         """The results of all blocks, added in the wider type."""
-        rows, lanes, kind = prod(self.dims[:-1]), self.dims[-1], C_TYPES[self.dtype]
-        elements, longest = rows * lanes, self.program.machine.vector_bytes()
+        lanes, kind = self.extents[-1], C_TYPES[self.dtype]
+        rows, elements = product(self.extents[:-1]), product(self.extents)
+        longest = self.program.machine.vector_bytes()
         each = f"for (int element = 0; element < {elements}; ++element)"
-        trips = (self.plain.bound(loop.end) for loop in self.tile.blocks)
+        trips = (end_of(self.plain, loop) for loop in self.tile.blocks)
         yield f"const int64_t blocks = {' * '.join(trips)};"
         yield "int64_t block = 0;"
         yield f"{kind} given[{elements}] __attribute__((aligned({longest})));"

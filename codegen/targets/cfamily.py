@@ -9,7 +9,7 @@ from math import prod
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.constants import ConstantNames, Steps, grouped
-from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.identifiers import identifier, loop_identifier
 from ilang.core.calculus.affine import Affine, Within, at_least_0, left
 from ilang.core.calculus.extent import Extent
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
@@ -188,11 +188,13 @@ class KernelNames:
 
     def opened(self, loop: For, step: str = "1", end: str = "") -> str:
         """The head of a loop, as far as its brace; ``end`` in place of its own."""
-        name, end = self.variable(loop.variable), self.bound(loop.end, end)
+        name, end = self.variable(loop.variable), end_of(self, loop, end)
         first = f"{self.counter} {name} = 0"
         if loop.end.operands and not end.isdigit():
             first += f", end_{name} = {end}"
             end = f"end_{name}"
+        elif end == self.size(loop.size):
+            end = self.count(loop)
         more = f"++{name}" if step == "1" else f"{name} += {step}"
         return f"for ({first}; {name} < {end}; {more})"
 
@@ -227,9 +229,9 @@ class KernelNames:
         return more + self.size(size)
 
     def variable(self, number: int) -> str:
-        """A loop variable."""
+        """A loop variable: ``j_1`` where C's ``j1`` is a function."""
         assert self.kernel is not None
-        return identifier(self.kernel.names[number])
+        return loop_identifier(self.kernel.names[number], self.kernel.names)
 
     def scalar(self, number: int) -> Variable:
         """A scalar variable of the kernel."""
@@ -289,6 +291,11 @@ class KernelNames:
         """The extents of a buffer, by their names where they have some."""
         sizes = self.program.buffers[buffer].dims
         return self.constants.extents(buffer, [*map(self.size, sizes)])
+
+
+def end_of(names: KernelNames, loop: For, whole: str = "") -> str:
+    """The end of a loop; ``whole`` in place of the number of all its iterations, which may have a name."""
+    return names.bound(loop.end, whole or (names.count(loop) if loop.end.operands else ""))
 
 
 def linear(extents: Sequence[str], words: Sequence[str]) -> str:

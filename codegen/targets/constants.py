@@ -5,12 +5,14 @@ Example, where a block has 128 of axis i: ``TILE_I * i + i1`` for ``128i + i1``,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir.ids import BufferId
 from ilang.core.ir.kernel import Kernel
 
+WORD = re.compile(r"\w+")
 Steps = dict[int, dict[int, str]]
 """The names of numbers, by the variable that they are the coefficient of."""
 
@@ -74,6 +76,38 @@ class ConstantNames:
             }
             for variable, of in self.steps.items()
         }
+
+
+def needed(kernel: Kernel, body: Iterable[str], others: Iterable[str] = ()) -> list[str]:
+    """The constants that lines have, or others, and those that these are made of: ``TILE_K = 8 * TILE_J``."""
+    words = {*others, *(word for line in body for word in WORD.findall(line))}
+    for name, _, factors in reversed(kernel.constants):
+        words.update(map(str, factors) if name in words else ())
+    return [
+        f"{name} = {' * '.join(map(str, factors))}"
+        for name, _, factors in kernel.constants
+        if name in words
+    ]
+
+
+def with_constants(kernel: Kernel, lines: Iterable[str]) -> Iterator[str]:
+    """Functions in C that begin with the constants of a kernel which they use."""
+    if not kernel.constants:
+        yield from lines
+        return
+    depth, body = 0, list[str]()
+    for line in lines:
+        depth -= line.startswith("}")
+        if depth == 0 and body:
+            values = needed(kernel, body)
+            yield from (f"enum {{ {', '.join(values)} }};",) if values else ()
+            yield from body
+            body = []
+        if depth:
+            body.append(line)
+        else:
+            yield line
+        depth += line.endswith("{")
 
 
 def grouped(text: str) -> str:

@@ -14,7 +14,8 @@ from ilang.codegen.targets import c_scalar, cuda_vectors
 from ilang.codegen.targets.braces import braced, branches, indented
 from ilang.codegen.targets.c_entry import several_a_line, wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment, product
-from ilang.codegen.targets.constants import grouped
+from ilang.codegen.targets.constants import WORD, grouped, needed
+from ilang.codegen.targets.cuda_phases import Phases
 from ilang.codegen.targets.cuda_spread import GRID, SpreadText
 from ilang.codegen.targets.identifiers import function_identifier, identifier
 from ilang.codegen.targets.marked_lines import Marker
@@ -33,7 +34,6 @@ THREAD = re.compile(r"\bthread\b")
 """The number of a thread in a block that has several dimensions."""
 
 
-WORD = re.compile(r"\w+")
 LEGEND = "/* elements along each axis: of a block (TILE), of all threads or of one side by side; threads */"
 """The comment above the constants of a kernel."""
 
@@ -66,6 +66,9 @@ class KernelText:
         device = self.program.machine.gpu()
         self.warp = device.warp
         self.spreads = SpreadText(self)
+        self.phases = Phases(self.program, self.kernel)
+        self.in_phase = False
+        """Whether a comment around says what statements do."""
         self.marked = Marker(self.program, self.kernel, marking).marked
 
     def _private(self, host: Host) -> tuple[int, ...]:
@@ -99,13 +102,7 @@ class KernelText:
 
     def _constants(self, body: Sequence[str]) -> Iterator[str]:
         """The constants that lines have, and those that these are made of, in a namespace of the kernel."""
-        words = {THREADS, *(word for line in body for word in WORD.findall(line))}
-        named = self.kernel.constants
-        for name, _, factors in reversed(named):
-            words.update(map(str, factors) if name in words else ())
-        values = [
-            f"{name} = {product(map(str, factors))}" for name, _, factors in named if name in words
-        ]
+        values = needed(self.kernel, body, (THREADS,))
         head, text = f"namespace {constants_of(self.program, self.kernel)} {{", ", ".join(values)
         if len(values) == 1:
             yield f"{head} constexpr int {text}; }}"
@@ -151,9 +148,15 @@ class KernelText:
         return lines
 
     def block(self, body: Sequence[ir.Statement]) -> Iterator[str]:
-        """The statements of a block."""
+        """The statements of a block, with a comment where a phase of the kernel begins."""
+        before = ""
         for s in body:
+            outer, phase = self.in_phase, "" if self.in_phase else self.phases.of(s)
+            if phase and phase != before:
+                yield phase
+            before, self.in_phase = phase, outer or bool(phase)
             yield from self.marked(self._statement(s, is_alone=len(body) == 1), s)
+            self.in_phase = outer
 
     def _statement(self, s: ir.Statement, *, is_alone: bool) -> Iterator[str]:
         """A statement, which is the only one of its braces or has others beside it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 RESERVED = frozenset(
     """
@@ -51,7 +51,7 @@ RESERVED = frozenset(
 
 LOCAL = frozenset(
     """
-    largest reciprocal size lane half block warp start filled element in_registers tile_row tile_rows tile_lanes vector
+    greatest reciprocal size lane half block warp start filled element in_registers tile_row tile_rows tile_lanes vector
     row first_row first_lane rows_at_once vectors_at_once stride step given sums partials loaded loaded0 loaded1 loaded2
     loaded3 stored packing packs sums_so_far partial_count sizes work plan bytes scratch scratch_bytes arrays lengths
     status total array team sharing iterations first last at arguments aligned base Index outside infinite stream own
@@ -162,6 +162,15 @@ def identifier(name: str) -> str:
     bare = name.rstrip("_")
     variable = bare in LOCAL or bare.startswith(BEGINNINGS) or bare.endswith(ENDINGS)
     return f"{name}_" if variable or _is_taken(name) else name
+
+
+def loop_identifier(name: str, others: Sequence[str]) -> str:
+    """The name of a loop variable beside others: ``j_1`` of ``j1``, which is a function of C."""
+    spelled = identifier(name)
+    if spelled == name:
+        return name
+    apart = "_".join(filter(None, re.split(r"(\d+)$", name)))
+    return spelled if apart in others else identifier(apart)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -12,21 +12,16 @@ from collections import Counter
 from ilang.core.ir.assignments import ordered
 from ilang.core.ir.shaped import Assignment, Input, Node, Shaped, View
 from ilang.core.names import LETTERS
-from ilang.core.record import record, replace
+from ilang.core.record import replace
 
 
-@record
-class Canonical:
-    """The program, and what its text calls axes and inputs, in the order of the names that they have instead."""
-
-    shaped: Shaped
-    names: tuple[str, ...]
-
-
-def canonical(shaped: Shaped) -> Canonical:
+def canonical(shaped: Shaped) -> tuple[Shaped, tuple[str, ...]]:
     """The program with names by the order in which values, axes and extents are met from its outputs on.
 
     Schedules that are written stay as they are.
+
+    Returns:
+        The program, and the names that axes and inputs had, in the order of those that they have instead.
     """
     program = ordered(replace(shaped, rows=(), counted=()))
     met: list[int] = []
@@ -35,7 +30,7 @@ def canonical(shaped: Shaped) -> Canonical:
     order = list(dict.fromkeys(met))
     words = [*LETTERS[: len(order)], *(f"s{n}" for n in range(len(LETTERS), len(order)))]
     word = dict(zip(order, words, strict=True))
-    place = {value: f"y{n}" for n, value in enumerate(program.outputs)}
+    place: dict[int, str] = {value: f"y{n}" for n, value in enumerate(program.outputs)}
     place |= {value: f"x{n}" for n, value in enumerate(program.inputs)}
     tensors = tuple(
         replace(
@@ -43,15 +38,12 @@ def canonical(shaped: Shaped) -> Canonical:
         )
         for value, tensor in enumerate(program.tensors)
     )
-    sizes = tuple(
-        replace(size, name=word.get(n, f"u{n}")) for n, size in enumerate(program.sizes)
-    )
+    sizes = tuple(replace(size, name=word.get(n, f"u{n}")) for n, size in enumerate(program.sizes))
     nodes = tuple(_renamed(node, word) for node in program.nodes)
     names = [program.sizes[n].name for n in order]
     names += [program.tensors[value].name for value in program.inputs]
-    return Canonical(
-        replace(program, name="program", nodes=nodes, tensors=tensors, sizes=sizes), tuple(names)
-    )
+    renamed = replace(program, name="program", nodes=nodes, tensors=tensors, sizes=sizes)
+    return renamed, tuple(names)
 
 
 def _renamed(node: Node, word: dict[int, str]) -> Node:

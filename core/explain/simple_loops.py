@@ -94,7 +94,7 @@ def _on_page(name: str, names: Mapping[str, str]) -> str:
     for n in range(len(words), 0, -1):
         value, use = "_".join(words[:n]), "_".join(["", *words[n:]])
         if value in names:
-            return names[value] + use.replace("_copy", "_packed")
+            return names[value] + use
     return name
 
 

@@ -90,7 +90,6 @@ class _Side:
             raise CommandError("E0804", message, help="`i explain --help` lists the stages")
         return {stage: pipeline.shaped_stage_text(shaped, stage, machine)}
 
-
     def _shaped(self, program: ProgramAtShapes) -> Shaped:
         """A program, without its schedules where they are left out."""
         shaped = program.shaped()
@@ -105,12 +104,12 @@ class _Side:
         from ilang.core import pipeline
         from ilang.core.explain.canonical import canonical
 
-        one = canonical(self._shaped(program))
-        page = pipeline.explain_shaped(program.graph(), one.shaped, machine=MACHINES[self.target])
+        shaped, names = canonical(self._shaped(program))
+        page = pipeline.explain_shaped(program.graph(), shaped, machine=MACHINES[self.target])
         parts = _parts(page)
-        if not any(isinstance(node, Assignment) and node.schedule for node in one.shaped.nodes):
+        if not any(isinstance(node, Assignment) and node.schedule for node in shaped.nodes):
             del parts["schedule"]
-        return [_in_order(text) for text in parts.values()], one.names
+        return [_in_order(text) for text in parts.values()], names
 
 
 def _sides(request: Request) -> tuple[_Side, _Side]:
@@ -170,30 +169,30 @@ def _differences(
         texts = before.texts(first, first.name, stage), after.texts(second, first.name, stage)
         differs = False
         if stage is None and texts[0] != texts[1]:
-            ours, theirs = before.meaning(first), after.meaning(second)
-            if before.target == after.target and ours[0] == theirs[0]:
+            (meaning, words), (other, others) = before.meaning(first), after.meaning(second)
+            if before.target == after.target and meaning == other:
                 of = f"{first.name}: " if several else ""
-                notes.append(f"{of}the same program{_other_names(ours[1], theirs[1])}")
+                notes.append(f"{of}the same program{_names_differ(words, others)}")
                 continue
         for part in texts[0]:
             if part == CODE and differs:
                 continue  # it follows from what was shown; `--emit c` compares it
-            words = [first.name, part] if several else [part]
-            names = [" ".join((side.title, *words)) for side in (before, after)]
+            title = [first.name, part] if several else [part]
+            names = [" ".join((side.title, *title)) for side in (before, after)]
             lines = _unified(texts[0][part], texts[1][part], *names)
             if lines:
                 differs = True
                 yield first.name, part, lines
 
 
-def _other_names(ours: Sequence[str], theirs: Sequence[str]) -> str:
-    """What two texts of one program call otherwise.
+def _names_differ(names: Sequence[str], others: Sequence[str]) -> str:
+    """The names that differ between two texts of one program.
 
     Example: ``; names differ: i is a, j is b``
     """
-    pairs = dict.fromkeys(zip(ours, theirs, strict=True))
-    others = [f"{one} is {other}" for one, other in pairs if one != other]
-    return f"; names differ: {', '.join(others)}" if others else ""
+    pairs = dict.fromkeys(zip(names, others, strict=True))
+    words = [f"{one} is {other}" for one, other in pairs if one != other]
+    return f"; names differ: {', '.join(words)}" if words else ""
 
 
 def _in_order(text: str) -> str:

@@ -404,20 +404,17 @@ class _Sessions:
 
     def held_back(self, session: Session, data: Mapping[str, Array]) -> Callable[[], float | None]:
         """A function that gives the mean loss of held-back data: runs whose updates are dropped."""
+        from ilang.codegen.session.session import take_values
         from ilang.icli.training import loss_on, wrong_in_data
 
         other = self.of(data, held_back=True)
+        take_values(other, session)
         batches = self.batches(data)
 
         def mean() -> float | None:
             losses = []
             for batch in batches.epoch(0):
-                for source, copy in (
-                    (session.parameters, other.parameters),
-                    (session.state, other.state),
-                ):
-                    for path in source:
-                        copy.put(path, source.now(path))
+                take_values(other, session)
                 loss = loss_on(other, batches, batch, "--val")
                 if loss is not None and not math.isfinite(loss):
                     message = f"the loss on the data of --val is {loss}"

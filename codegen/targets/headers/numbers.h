@@ -250,18 +250,18 @@ static inline double floor_divide_f64(double a, double b)
 INLINED void divide_row_f32(float *restrict out, const float *restrict x, int64_t count, float b)
 {
 #ifdef FUSED
-    uint32_t largest = UINT32_MAX;
+    uint32_t greatest = UINT32_MAX;
     if (divides_f32(b)) {
         const float r = 1.0f / b;
-        largest = 0;
+        greatest = 0;
 #pragma GCC unroll 1
         for (int64_t i = 0; i < count; ++i) {
             out[i] = quotient_f32(x[i], b, r);
             const uint32_t size = bits_of_f32(x[i]) << 1;
-            largest = size > largest ? size : largest;
+            greatest = size > greatest ? size : greatest;
         }
     }
-    if (largest <= MOST_DIVIDED) return;
+    if (greatest <= MOST_DIVIDED) return;
 #endif
 #pragma GCC unroll 1
     for (int64_t i = 0; i < count; ++i) out[i] = x[i] / b;

@@ -76,7 +76,9 @@ def test_products_of_ragged_extents(unit: str, tmp_path: Path) -> None:
 def test_a_row_is_last_in_an_index(rows: int, row: str) -> None:
     """Compilers then keep one address for all rows; where rows may end earlier, only parts with fewer ask for ends."""
     text = i("ik*kj~ijk >> +ijk~ij | i:24,j:16 | j i k i' j' 0").source("c", (rows, 64), (64, 16))
-    assert f"in0[(24 * i + first_row) * 64 + k + {row} * 64] * loaded0" in " ".join(text.split())
+    assert f"in0[(TILE_I * i + first_row) * 64 + k + {row} * 64] * loaded0" in " ".join(
+        text.split()
+    )
     assert ("const int64_t from_i1 = all_rows ? i1 : il_min_i64(" in text) == (rows % 24 > 0)
 
 
@@ -84,8 +86,8 @@ def test_a_strip_of_windows_goes_from_registers_into_the_result() -> None:
     """Its few terms are unrolled; where the last strip is shorter it is copied, lane by lane."""
     component = i("(i+u)(j+v)*uv~ijuv >> +ijuv~ij")
     text = component.source("c", (20, 402), (3, 3))
-    assert "const int stored_out_tile = il_HAS_VECTORS && 64 * j + 63 < 400;" in text
-    assert "stored_out_tile ? &out[i * 400 + 64 * j] : out_tile);" in text
+    assert "const int stored_out_tile = il_HAS_VECTORS && TILE_J * (j + 1) <= 400;" in text
+    assert "stored_out_tile ? &out[i * 400 + TILE_J * j] : out_tile);" in text
     assert text.count("#pragma GCC unroll 3\n") == 2
     assert "#pragma GCC unroll 9\n" not in component.source("c", (20, 402), (9, 9))
     random = np.random.default_rng(0)

@@ -33,8 +33,8 @@ def test_edges_and_conversions_are_said_where_loops_are_exact() -> None:
 def test_a_transpose_is_two_lines() -> None:
     """Also at the edges of arrays, which the page leaves out."""
     page = loops_page(explain(graph_of(text_component("ij~ji"), "program"), None, machine=GPU))
-    assert "in0_packed[0..4,0..8,0..32] = in0[i+0..32,j+0..32]\n" in page
-    assert "out[j+0..32,i+0..32] = in0_packed[0..4,0..8,0..32]\n" in page
+    assert "in0_copy[0..4,0..8,0..32] = in0[i+0..32,j+0..32]\n" in page
+    assert "out[j+0..32,i+0..32] = in0_copy[0..4,0..8,0..32]\n" in page
 
 
 def test_loops_that_compute_stay_loops() -> None:
@@ -52,6 +52,6 @@ def test_lines_of_a_stage_fit() -> None:
 def test_the_page_has_no_remark_beside_tiles() -> None:
     graph = graph_of(text_component(PRODUCT), "program")
     page = loops_page(explain(graph, [(2048, 2048), (2048, 2048)], machine=GPU))
-    assert "in0_packed[0..16,0..128] = in0[128i+0..128,0..16]\n" in page
+    assert "in0_copy[0..16,0..128] = in0[128i+0..128,0..16]\n" in page
     assert "''''" not in page
     assert len(page.splitlines()) <= 30

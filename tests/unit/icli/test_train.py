@@ -444,6 +444,22 @@ def test_what_is_wrong_in_a_library_is_told_where_it_is_called(here: Path) -> No
     assert "^^^^^^^^^^^^^^ called here" in done.stderr
 
 
+def test_validation_has_the_parameters_of_training(tmp_path: Path) -> None:
+    """With a size that follows from `training`, parameters of one shape were read as of another."""
+    np.save(tmp_path / "x.npy", np.ones((8, 2), np.float32))
+    for width, says in (("3", ""), ("10 - 8 *. training", "w has shape (10, 2) with training = 0")):
+        (tmp_path / "m.i").write_text(
+            f"use nn\ncd step(x; training = 1) {{ y = linear(x; {width}) + training\n"
+            'loss = y *. y ++ "...|... => 0"; backprop(loss)\n'
+            "for p in params(loss) { p =- 0.1 *. p.grad }\nreturn loss }\n"
+        )
+        given = ("--data", "x=x.npy", "--val", "x=x.npy", "--batch", "4")
+        done = i("train", "m.i", *given, cwd=tmp_path)
+        assert done.returncode == int(bool(says)), done.stderr
+        assert says in done.stderr
+        assert bool(done.stdout) is not bool(says), "it is told before the first epoch"
+
+
 def test_an_element_of_the_data_that_gives_no_number_is_told(tmp_path: Path) -> None:
     x = np.linspace(1, 12, 12, dtype=np.float32).reshape(6, 2)
     np.save(tmp_path / "x.npy", x)

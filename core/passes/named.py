@@ -19,7 +19,7 @@ from itertools import pairwise
 from math import prod
 
 from ilang.core.calculus.affine import Affine
-from ilang.core.ir.gpu import THREADS, ThreadLoop, threads_of
+from ilang.core.ir.gpu import THREADS, ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
 from ilang.core.ir.kernel import Block, Constant, For, Kernel, Program, blocks_of, every
 from ilang.core.ir.rewriting import accesses
@@ -85,13 +85,15 @@ class _Naming:
     def __init__(self, program: Program, kernel: Kernel) -> None:
         self.program = program
         self.kernel = kernel
-        self.spread = threads_of(kernel)
+        self.spread = next(iter(every(kernel.body[:1], ThreadLoop)), None)
+        """The threads of a kernel of a GPU."""
         shared = [loop for s in every(kernel.body, ThreadLoop) for loop in s.loops]
         self.loops = list(every(kernel.body, For))
         self.serial = [loop for loop in self.loops if not any(loop is each for each in shared)]
         """The loops that each thread runs by itself."""
-        of_blocks = self.spread.over in ("blocks", "warps")
-        self.blocks = {loop.variable for loop in self.spread.loops} if of_blocks else set()
+        self.blocks: set[VariableId] = set()
+        if self.spread is not None and self.spread.over in ("blocks", "warps"):
+            self.blocks = {loop.variable for loop in self.spread.loops}
         self.named: dict[str, Constant] = {}
         self.steps: dict[VariableId, str] = {}
         self.counts: dict[VariableId, str] = {}
@@ -166,6 +168,8 @@ class _Naming:
 
     def _threads(self) -> None:
         """The threads of a block: those along axes, where these are all."""
+        if self.spread is None:
+            return
         count, factors = self.spread.threads, tuple[int | str, ...]()
         for s in every(self.spread.body, ThreadLoop):
             names = [self.counts.get(loop.variable, "") for loop in s.loops]
@@ -179,7 +183,7 @@ class _Naming:
         words_of: dict[BufferId, list[str]] = {}
         for number, index in accesses(self.kernel.body):
             buffer = self.program.buffers[number]
-            if not buffer.space:
+            if not (buffer.space or buffer.private or buffer.role == "tile"):
                 continue
             words = words_of.setdefault(number, [""] * len(index))
             for n, (size, part) in enumerate(zip(buffer.dims, index, strict=True)):
