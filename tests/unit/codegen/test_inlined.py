@@ -52,4 +52,4 @@ def test_sessions_name_what_they_use(tmp_path: Path) -> None:
     done = i("build", "m.i", "--shape", "x=5|3,t=5|()", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "the function is m_step; net, twice are part of it" in done.stderr
-    assert "E0766" in i("build", "m.i", cwd=tmp_path).stderr  # the mean is over b
+    assert i("build", "m.i", cwd=tmp_path).returncode == 0, "a mean is over the batch of a run"
