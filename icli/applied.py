@@ -52,7 +52,8 @@ def applied(
         """The name of an array that is written out."""
         if word in arrays or NUMBER.fullmatch(word) or not is_array(word):
             return None
-        name = next((name for name, other in words.items() if other == word), f"in{len(words)}")
+        number = len(scope.used)  # of the arrays before it
+        name = next((name for name, other in words.items() if other == word), f"in{number}")
         while name not in words and (name in arrays or name in known):
             name += "_"
         words[name] = word

@@ -369,10 +369,14 @@ def _load(session: ReplSession, rest: str) -> Reply:
 
 
 def _drop(session: ReplSession, rest: str) -> Reply:
-    if not session.forget(rest):
-        hint = did_you_mean(rest, sorted(session.names()), ":names lists all", ":drop {}")
-        message = f"nothing is named {rest}" if rest else ":drop needs a name"
-        raise CommandError("E0819", message, help=hint)
+    known = {*session.names(), *session.waiting}
+    names = [rest] if rest in known else rest.replace(",", " ").split()
+    for name in names or [rest]:
+        if name not in known:
+            hint = did_you_mean(name, sorted(session.names()), ":names lists all", ":drop {}")
+            message = f"nothing is named {name}" if name else ":drop needs a name"
+            raise CommandError("E0819", message, help=hint)
+    session.forget(names)
     return Reply(())
 
 
@@ -396,7 +400,7 @@ COMMANDS: dict[str, Colon] = {
     "tune": Colon("PROGRAM ARRAYS", "the fastest of other schedules in ten seconds", _tune),
     "shape": Colon("[SHAPES | off]", "shapes: 32x64,64x9 of programs, x=32|1 of an op", _shape),
     "names": Colon("", "every array and definition", _names),
-    "drop": Colon("NAME", "forget one", _drop),
+    "drop": Colon("NAME...", "forget these", _drop),
     "plot": Colon("[ARRAY [out.svg]]", "draw an array: a line, or a heat map", _plot),
     "edit": Colon("NAME", "change a definition in $EDITOR", _edit),
     "undo": Colon("", "take back what the last line did to names", _undo),

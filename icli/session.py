@@ -301,15 +301,34 @@ class ReplSession:
         self.calls = calls or Calls(module_of(texts), self.calls)
         self.texts = texts
 
-    def forget(self, name: str) -> bool:
-        """Drop an array or a definition; False if there is none of that name."""
-        if self.arrays.pop(name, None) is not None or self.waiting.pop(name, None) is not None:
-            return True
-        if name not in self.texts:
-            return False
-        texts = {key: text for key, text in self.texts.items() if key != name}
-        self._have(texts)
-        return True
+    def forget(self, names: Sequence[str]) -> None:
+        """Drop arrays and definitions. Raises: CommandError E0819 (others use one of these, and stay)."""
+        texts = {key: text for key, text in self.texts.items() if key not in names}
+        if len(texts) < len(self.texts):
+            try:
+                self._have(texts)
+            except Error as error:
+                raise self._still_used(names) or error from None
+        for name in names:
+            self.arrays.pop(name, None)
+            self.waiting.pop(name, None)
+
+    def _still_used(self, names: Sequence[str]) -> CommandError | None:
+        """The error for definitions that others use, which would stay without them; None where none does."""
+        from ilang.core.notation.files.module import uses_of
+
+        module = self.calls.module
+        uses = {
+            each.name: used
+            for each in (*module.definitions, *module.functions_and_routines())
+            if each.name in self.texts and each.name not in names
+            if (used := [name.name for name in uses_of(each) if name.name in names])
+        }
+        if not uses:
+            return None
+        user, used = min(uses.items())
+        help_line = f"drop {user} first, or `:drop {' '.join((*sorted(uses), *names))}`"
+        return CommandError("E0819", f"{user} uses {used[0]}", help=help_line)
 
     def program(self, text: str) -> Subject:
         """The component that a program text is; it may use the definitions."""

@@ -18,7 +18,7 @@ OTHERS: dict[str, tuple[tuple[str, str], ...]] = {
     "&": (("f & g", "both read the same inputs; the results of f, then those of g"),),
     "|": (
         ("f | g", "the inputs of f, then those of g; so do the results"),
-        ("ij~i | i:4 | i j", "after an expression: its schedule"),
+        ("ij~i | i:4 | i j i'", "after an expression: its schedule"),
     ),
     "~": (
         ("ij~ji", "before the axes of the result"),
@@ -34,6 +34,7 @@ OTHERS: dict[str, tuple[tuple[str, str], ...]] = {
         ("ij/:j~ij", "in the place of an input: the extent of j"),
         ("(i+k:3)", "after an axis: its extent"),
     ),
+    "!": (("+ij~i || i ! j", "in the order of a schedule: where a sum starts"),),
     "[": (("ij[j<=i]~ij", "after the axes of an input: elements for which the condition does not hold are 0"),),
 }  # fmt: skip
 """Signs that are no operators on elements, and operators that mean something between programs, too."""

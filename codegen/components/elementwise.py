@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from ilang.codegen.components.gradient import gradient_of, refusal
 from ilang.codegen.components.layout import LaidOutProgram, checked_orders, orders_of
 from ilang.codegen.components.program import ComponentProgram, WrittenProgram
 from ilang.codegen.system.concurrency import kept
-from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError, counted
+from ilang.core.diagnostic import DataError, Error, Label, NotationError, ShapeError, counted
 from ilang.core.ir.syntax import Definition, ElementKernel, Tree
 from ilang.core.limits import check_expressions
 from ilang.core.notation.kernel import DEEPEST, accumulator, order_of, parse_kernel, too_deep
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ilang.codegen.call.versions import Version
     from ilang.core.ir.shaped import Shaped
 
+NUMBERED = re.compile(r"\bin(\d+)\b")
+"""An input, as a program without names calls it."""
 MODE_HELP = 'a mode is "broadcast", ("accumulate", "sum") or ("accumulate", "sum", 1)'
 OUTPUT_HELP = (
     'for example: "sum: x0 + x1", or {"expr": ("add", "x0", "x1"), "mode": ("accumulate", "sum")}'
@@ -211,7 +214,8 @@ class KernelProgram(WrittenProgram):
         try:
             ranks = tuple([array.ndim for array in shaping])
         except AttributeError:  # numbers and lists are arrays, too
-            ranks = tuple(_rank(f"in{n}", array) for n, array in enumerate(shaping))
+            called = [*self.names_in_calls(), *(f"in{n}" for n in range(len(shaping)))]
+            ranks = tuple(map(_rank, called, shaping))
         orders = None if out is not None or self._derived else orders_of(given)
         try:
             if orders is not None:
@@ -257,9 +261,10 @@ class KernelProgram(WrittenProgram):
             raise self._hinted(error, shapes) from None
 
     def _hinted(self, error: ShapeError, shapes: Sequence[object]) -> ShapeError:
-        """A refusal of extents whose help says so where the shapes line up in the other order."""
+        """A refusal of extents, of inputs by their names; its help says where the shapes line up in the other order."""
         from ilang.codegen.call.arguments import checked_shapes
 
+        error = self._named(error)
         other = "c" if self._kernel.order == "f" else "f"
         given = checked_shapes(shapes[: len(self._kernel.inputs)])
         keyed = [tuple(reversed(shape)) if other == "f" else shape for shape in given]
@@ -268,6 +273,18 @@ class KernelProgram(WrittenProgram):
             return error
         help_line = f'these shapes line up in the order {other}: elementwise("{other}", ...)'
         return error.with_help(help_line)
+
+    def _named(self, error: ShapeError) -> ShapeError:
+        """An error that calls inputs as the kernel does, and not by their numbers."""
+        names = self.names_in_calls()
+
+        def named(text: str) -> str:
+            return NUMBERED.sub(
+                lambda m: names[int(m[1])] if int(m[1]) < len(names) else m[0], text
+            )
+
+        labels = [Label(each.span, named(each.text)) for each in error.labels]
+        return ShapeError(error.code, named(error.message), error.span, named(error.help), labels)
 
     def shaped(
         self, shapes: Sequence[tuple[int, ...]] = (), dtypes: Sequence[object] | None = None

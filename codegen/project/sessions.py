@@ -14,6 +14,7 @@ from ilang.codegen.call.arguments import NUMPY_TYPES
 from ilang.codegen.project.exported_names import exported_function, exported_name, renamed_words
 from ilang.codegen.session.checkpoint import Checkpoint, read
 from ilang.codegen.session.function import Function
+from ilang.codegen.session.given_shapes import shape_options
 from ilang.codegen.session.initial import initial
 from ilang.codegen.session.model import DEFAULTS, Model, Options, rows_of
 from ilang.codegen.session.philox import hashed
@@ -104,8 +105,10 @@ def solved(
     for cell in one.number:
         if cell.kind != "input" and None in one.open_dims(cell):
             message = f"{cell.name} would have a size that comes at run time"
-            first = next(each.name for each in one.number if each.kind == "input")
-            help_line = f"sizes of parameters and state are numbers: --shape {first}='n|784' has n open, the batch"
+            example = shape_options(model.inputs(name), "n")
+            help_line = (
+                f"sizes of parameters and state are numbers: {example} has n open, the batch"
+            )
             raise DataError("E0766", message, cell.span, help_line)
     if not one.results:
         message = f"a run of {name} gives nothing, and there is nothing to compute"

@@ -7,13 +7,16 @@ x[..b..|i->o]   (5, 2, 3) ->  batch row 5, output row 2, input row 3
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ilang.codegen.call.arguments import shape_of
 from ilang.core.build.tensor import Rows
 from ilang.core.diagnostic import DataError, counted
-from ilang.core.ir.functions import ShapeNote, TensorParameter
+from ilang.core.explain.expression import written_rows
+from ilang.core.ir.functions import AxisNote, ShapeNote, TensorParameter
+
+EXAMPLE_SIZES = ("3", "2", "5", "7", "6", "4")
 
 
 def rows_of_extents(extents: Sequence[int], note: ShapeNote | None) -> Rows:
@@ -65,3 +68,34 @@ def shape_of_extents(extents: Sequence[int], note: ShapeNote | None) -> str:
     rows = rows_of_extents(extents, note)
     batch, inner, output = (",".join(str(size) for size, _ in row or ()) for row in rows)
     return f"{batch}|{inner}->{output}"
+
+
+def example_shapes(inputs: Sequence[TensorParameter], batch: str = "8") -> dict[str, str]:
+    """Shapes that inputs could have, by name, as they are written: with the axes and the numbers of the heads.
+
+    ``x[b|h,w]``, ``y`` -> ``{"x": "8|3,2", "y": "8|3"}``. Equal letters have equal sizes; ``batch`` is that of an axis
+    of a batch row whose size nothing writes.
+    """
+    sizes: dict[str, str] = {}
+    left = iter(EXAMPLE_SIZES)
+
+    def size(axis: AxisNote, row: int) -> str:
+        if isinstance(axis.size, int):
+            return str(axis.size)
+        return sizes.setdefault(axis.size, batch if row == 0 else next(left, EXAMPLE_SIZES[0]))
+
+    def rows(note: ShapeNote) -> Iterator[str]:
+        for number, row in enumerate(note.rows):
+            axes = [size(axis, number) for axis in (*row.leading, *row.trailing)]
+            yield ",".join(axes or [EXAMPLE_SIZES[0]] * (row.variable is not None and number == 2))
+
+    return {
+        each.name: f"{batch}|3" if each.shape is None else written_rows(*rows(each.shape))
+        for each in inputs
+    }
+
+
+def shape_options(inputs: Sequence[TensorParameter], batch: str = "8") -> str:
+    """Options that give each input such a shape."""
+    shapes = example_shapes(inputs, batch).items()
+    return " ".join(f"--shape {name}='{shape or '.'}'" for name, shape in shapes)

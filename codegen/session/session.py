@@ -35,7 +35,7 @@ from ilang.codegen.call.plan import OUT_OF_RANGE
 from ilang.codegen.call.target import check_target
 from ilang.codegen.call.tracebacks import ends_at_caller
 from ilang.codegen.session.checkpoint import DEFINITION, STATE, Checkpoint, read, write
-from ilang.codegen.session.given_shapes import miscounted, rows_of_arrays
+from ilang.codegen.session.given_shapes import example_shapes, miscounted, rows_of_arrays
 from ilang.codegen.session.initial import initial_values
 from ilang.codegen.session.settings import Settings
 from ilang.codegen.session.sharing import matched
@@ -130,7 +130,7 @@ class Session:
             if waits is not None and self._unread is not None and name in ("parameters", "state"):
                 return MappingProxyType(getattr(self._unread[1], name)())
             if waits is not None and name in KNOWN_LATER:
-                example = dict.fromkeys(self._names, "8|3")
+                example = example_shapes(self._model.inputs(self._options.name))
                 hint = f"call it once, or give shapes: m.session({self._options.name!r}, {example})"
                 raise waits.with_help(hint)
             raise AttributeError(f"a session has no {name}")

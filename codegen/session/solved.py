@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ilang.codegen.call.arguments import NUMPY_TYPES
+from ilang.codegen.session.given_shapes import shape_options
 from ilang.codegen.session.initial import stored_values
 from ilang.core.build.values import Measured, Stored
 from ilang.core.definition import TypedDefinition
+from ilang.core.diagnostic import ShapeError
 
 if TYPE_CHECKING:
     from ilang.codegen.call.arguments import Array
@@ -25,7 +27,14 @@ class SolvedDefinition(TypedDefinition):
         Raises:
             Error: whatever is wrong with the text, the shapes or the configuration.
         """
-        super().__init__(options.name, model.built(options, of_any_ranks), model.module)
+        built = model.built(options, of_any_ranks)
+        try:
+            super().__init__(options.name, built, model.module)
+        except ShapeError as error:
+            inputs = model.inputs(options.name)
+            if error.code == "E0520" and len(options.shapes) < len(inputs):
+                error.help += f"; for example {shape_options(inputs)}"
+            raise
         self.config = model.configuration(options)
         self.float = NUMPY_TYPES[self.dtype]
 

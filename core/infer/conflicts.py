@@ -197,7 +197,6 @@ def undetermined(
     if others:
         help_line = (
             f"give the sizes of {subject}, or of what has the same axes: {', '.join(others[:4])}"
-            "; --shape 'x=1|8' is one example of 8 features for an input x"
         )
     else:
         help_line = f"give the sizes of {subject}: no operand beside it has any"

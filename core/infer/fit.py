@@ -12,6 +12,8 @@ from ilang.core.source import Span
 
 IN_EINX = re.compile(r"\beinx\s*\.\s*\w+\s*\(\s*[\"'][^\"']*$")
 """The end of a text before a place inside of an expression of einx."""
+SAME_EXTENT = "one axis goes along both dimensions: give them the same extent"
+ORDINALS = ("first", "second", "third", "fourth")
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
 
@@ -28,7 +30,7 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
     """
     tensors = [shaped.tensors[value] for value in shaped.inputs]
     names = [tensor.name for tensor in tensors]
-    extents = _fit(shaped.sizes, names, [len(tensor.dims) for tensor in tensors], shapes)
+    extents = _fit(shaped, names, [len(tensor.dims) for tensor in tensors], shapes)
     for reach in shaped.reaches:
         if reach.size is not None:
             check_reach(reach, extents)
@@ -232,15 +234,12 @@ def _misfit(derived: Derivation, extents: Sequence[int | None]) -> ShapeError:
 
 
 def _fit(
-    sizes: Sequence[Size],
-    names: Sequence[str],
-    ranks: Sequence[int],
-    shapes: Sequence[tuple[int, ...]],
+    shaped: Shaped, names: Sequence[str], ranks: Sequence[int], shapes: Sequence[tuple[int, ...]]
 ) -> list[int | None]:
     """The extents that arrays of these shapes give, one per size; None for one that no array has.
 
     Args:
-        sizes: the sizes of a shaped program.
+        shaped: the program.
         names: what messages call each input.
         ranks: the rank of each input.
         shapes: the shape of each array.
@@ -253,7 +252,7 @@ def _fit(
         if rank != len(shape):
             raise conflicts.wrong_rank(name, len(shape), rank)
         check_extents(name, shape)
-    return [_extent(size, names, shapes) for size in sizes]
+    return [_extent(shaped, size, names, shapes) for size in shaped.sizes]
 
 
 def check_extents(name: str, shape: Sequence[int]) -> None:
@@ -266,7 +265,9 @@ def check_extents(name: str, shape: Sequence[int]) -> None:
             raise ShapeError("E0507", message, None, f"give {name} another shape")
 
 
-def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> int | None:
+def _extent(
+    shaped: Shaped, size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]]
+) -> int | None:
     if not size.places:
         return size.fixed
     first = size.places[0]
@@ -285,7 +286,8 @@ def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]])
                 )
             raise ShapeError("E0506", message, place.span, _extent_help(size.fixed, place.span))
         if place_extent != extent:
-            raise _unequal(size, names, (first, extent), (place, place_extent))
+            again = _read_again(shaped, names, (first, extent), (place, place_extent))
+            raise again or _unequal(size, names, (first, extent), (place, place_extent))
     return extent
 
 
@@ -297,6 +299,35 @@ def _extent_help(fixed: int, span: Span) -> str:
         return f"pass extent {fixed} there"
     name = span.text()
     return f"an axis that no output has is 1: sum over it in brackets, `[{name}]`, or write it in the output"
+
+
+def _read_again(
+    shaped: Shaped,
+    names: Sequence[str],
+    one: tuple[InputDimension, int],
+    other: tuple[InputDimension, int],
+) -> ShapeError | None:
+    """The error for two dimensions of one array, along which an axis goes that reads it twice; None of others."""
+    value, extents = shaped.inputs[one[0].number], {place.dim: n for place, n in (one, other)}
+    if one[0].number != other[0].number:
+        return None
+    for node in shaped.nodes:
+        if not isinstance(node, Assignment):
+            continue
+        reads = [read.index for read in node.reads if read.value == value]
+        for axis, name in enumerate(node.axes):
+            along = [
+                (extents[dim], f"the {ordinal} {names[one[0].number]} (dimension {dim})")
+                for ordinal, index in zip(ORDINALS, reads, strict=False)
+                for dim, part in enumerate(index)
+                if dim in extents and part.axis() == axis
+            ]
+            unequal = dict(along)
+            if 1 < len(unequal) and 1 < len(reads):
+                places = " and ".join(f"{n} in {place}" for n, place in unequal.items())
+                message = f"axis {name.name} is {places}"
+                return ShapeError("E0505", message, node.span, SAME_EXTENT)
+    return None
 
 
 def _unequal(
@@ -314,5 +345,4 @@ def _unequal(
         Label(b.span, f"{right} here, in {names[b.number]}"),
         Label(a.span, f"{left} here, in {names[a.number]}"),
     ]
-    help_line = "one axis goes along both dimensions: give them the same extent"
-    return ShapeError("E0505", message, b.span, help_line, labels)
+    return ShapeError("E0505", message, b.span, SAME_EXTENT, labels)

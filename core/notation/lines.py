@@ -22,6 +22,9 @@ BEGINS_COMPONENT = re.compile(r"[A-Za-z_]\w*[ \t]*\([^()~]*\)[ \t]*=(?!=)", re.A
 """A line that no component goes on with: an ``op`` may end with such a comparison."""
 MARKS = re.compile(rf"""[]\[{{}});,#\n]|\([{BLANKS}]*+(?:'[^']*+'?)?|"[^"]*+"?""")
 """Characters that divide a text, and quotes; single ones follow a parenthesis."""
+BLOCKS = re.compile(r"(?:for|if)\b")
+"""The beginning of a statement that ends with a brace."""
+ELSE = re.compile(rf"[{BLANKS}]*else\b")
 BYTE_ORDER_MARK = "\ufeff"
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -125,14 +128,17 @@ def divided(
 ) -> list[Reader]:
     """The text from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken.
 
-    What ends as in ``overlaps`` goes on in the next line.
+    What ends as in ``overlaps`` goes on in the next line. The brace of a ``for`` or an ``if`` ends it, too.
     """
     parts: list[Reader] = []
     begin = reader.pos
     for at, c, depth in (*marks(reader.text, begin, close), (close, "", 0)):
-        if depth or c not in (";\n" if by_lines else ";"):
+        if depth:
             continue
-        code = reader.text[begin:at].strip(BLANKS)
+        closes = c == "}" and _ends_with_brace(reader, reader.past(BLANKS, begin), at + 1)
+        if not closes and c not in (";\n" if by_lines else ";"):
+            continue
+        code = reader.text[begin : at + closes].strip(BLANKS)
         if c == "\n" and re.search(overlaps, code):
             continue
         if code:
@@ -144,3 +150,8 @@ def divided(
         begin = at + 1
     reader.pos = close
     return parts
+
+
+def _ends_with_brace(reader: Reader, start: int, end: int) -> bool:
+    """Whether a statement ends with the brace before ``end``: one of ``for`` or ``if``, without an ``else``."""
+    return reader.matches(BLOCKS, start) is not None and reader.matches(ELSE, end) is None

@@ -219,6 +219,8 @@ def _typed_in_repl(text: str, operands: Sequence[str]) -> str | None:
     session = ReplSession()
     try:
         arrays = arrays_of([None] * len(names), operands)
+        if all(1 < len(name) == array.ndim for name, array in zip(names, arrays, strict=True)):
+            return None  # `ij+ij`: patterns of these arrays, whose output is missing
         session.arrays = dict(zip(names, arrays, strict=True))
         steps = ProgramsAtHand(session).steps(text)
     except (Error, UnknownNameError, NotReadError):

@@ -76,12 +76,17 @@ def _file(path: str, request: Request, target: str, names: list[str]) -> list[Er
     examples = examples_of(module.source)
     if not examples:
         return []
-    results_of = _chosen(module, request.one("--def"), target)
+    chosen = request.one("--def")
+    owner = _owner(module, chosen)
+    run_chosen = _runner(module, chosen, target) if chosen is not None or owner is None else None
     refused: list[Error] = []
     changes: list[tuple[int, int, str]] = []
     for example in examples:
+        below = chosen if owner is None else owner(example)
+        if chosen is not None and below != chosen:
+            continue
         try:
-            name, results = results_of(example)
+            name, results = (run_chosen or _runner(module, below, target))(example)
         except Error as error:
             refused.append(located(error, example))
             continue
@@ -101,20 +106,19 @@ def _file(path: str, request: Request, target: str, names: list[str]) -> list[Er
     return refused
 
 
-def _chosen(module: Module, name: str | None, target: str) -> Run:
-    """A function that runs what examples are of: the named definition, or the one that no other uses.
+def _owner(module: Module, name: str | None) -> Callable[[Example], str] | None:
+    """A function that says which definition of a file an example is of; None where all are of one.
 
-    Of a file with several of these each example is of the definition below it, or else of the last one.
-
-    Raises: CommandError E0808, E0818.
+    All examples are of the definition that no other uses, where there is one, and no other is named. Else each is of
+    the definition below it, or of the last one.
     """
     from ilang.core.notation.files.module import exports
     from ilang.icli.definitions import heads_of, used_in
 
     heads = heads_of(module)
-    unused = {*heads} - used_in(module)
-    if name is not None or len(exports(module)) + len(unused) < 2:
-        return _runner(module, name, target)
+    unused = {*({*heads} - used_in(module)), *(each.name for each in exports(module))}
+    if len(unused) < 2 and (name is None or name in unused):
+        return None
     places = [(each.span.start, each.name) for each in heads.values()]
     places += [
         (each.span.start, each.name)
@@ -123,12 +127,11 @@ def _chosen(module: Module, name: str | None, target: str) -> Run:
     ]
     places.sort()
 
-    def run_below(example: Example) -> tuple[str, Results]:
+    def below(example: Example) -> str:
         at = example.span().start
-        below = next((each for start, each in places if at < start), places[-1][1])
-        return _runner(module, below, target)(example)
+        return next((each for start, each in places if at < start), places[-1][1])
 
-    return run_below
+    return below
 
 
 def _runner(module: Module, name: str | None, target: str) -> Run:

@@ -20,6 +20,8 @@ from ilang.core.source import Source
 INDENT = "    "
 STATEMENT = "  "
 OPENING = ("(", "[", "[|", "{")
+BEGINS = re.compile(r"\w|\"|~~")
+"""The beginning of a statement: a word, a string or a comment."""
 CLOSING = (")", "]", "|]", "}")
 
 
@@ -42,7 +44,8 @@ def format_module(source: Source) -> str:
                 pieces.between(one[1], other[0], nesting.indent(""))
                 pieces.line(nesting.indent(word) + word)
             else:
-                pieces.join((" " if one[3] or other[2] else "") + word)
+                begins = code[one[1] - 1] == "}" and BEGINS.match(word) is not None
+                pieces.join((" " if one[3] or other[2] or begins else "") + word)
         last = tokens[-1][1]
     pieces.between(last, len(text), "")
     tidy = pieces.finish()

@@ -197,8 +197,15 @@ def _no_tilde(reader: Reader) -> NotationError:
     return reader.unexpected("E0104", "`~` and an output", help_line or reader.hint() or TILDE_HELP)
 
 
+ORDER = re.compile(r"~\s*[a-z.]+\s*\|\s*([a-z]'*(?:\s+(?:[a-z]'*|\d|!))*)\s*$")
+"""A pattern of a result, one bar and an order of loops."""
+
+
 def _joined(reader: Reader) -> str | None:
-    """Help for blanks inside a pattern."""
+    """Help for blanks inside a pattern, which may be the order of a schedule."""
+    order = ORDER.search(reader.text, 0, reader.end)
+    if order is not None and order.start(1) < reader.pos:
+        return f"a schedule without splits has two bars: `|| {' '.join(order[1].split())}`"
     if reader.text[: reader.pos].rpartition("\n")[2].startswith("use "):
         return "`use` is a line of a file or of the REPL; elsewhere write the name alone: `softmax`"
     if reader.peek() in LETTERS and reader.peek():

@@ -506,3 +506,13 @@ def test_threads_that_share_loops_are_asked_for(no_python: Callable[[], None]) -
     assert (f(x, x) == 2).all()
     with pytest.raises(AssertionError, match="that C has to answer"):
         f(x, x, threads=2)
+
+
+def test_errors_of_kernels_name_their_inputs() -> None:
+    f = elementwise("f", ["x * y"], inputs=["x", "y"])
+    for shape in ((4,), (2, 4)):
+        with pytest.raises(Error) as caught:
+            f(ones(2, 3), ones(*shape))
+        assert "axis j is 3 in x (dimension 1) and 4 in y" in caught.value.message
+        assert "in0" not in str(caught.value)
+        assert "in1" not in str(caught.value)

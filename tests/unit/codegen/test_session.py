@@ -350,6 +350,24 @@ def test_what_rests_on_guessed_sizes_waits_for_arrays(
     assert caught.value.code in ("E0518", "E0519", "E0577")
 
 
+@pytest.mark.parametrize(
+    ("head", "shape"),
+    [("x", "8|3"), ("x[b|h,w,c]", "8|3,2,5"), ("x[t,b|f]", "8,8|3"), ("x[b|4,n]", "8|4,3")],
+)
+def test_examples_of_shapes_follow_the_head(head: str, shape: str, tmp_path: Path) -> None:
+    """What is asked for the shapes of a definition names shapes that it takes."""
+    path = tmp_path / "m.i"
+    path.write_text(f"use nn\nop f({head}) = linear(x; 4)\n", encoding="utf-8")
+    model: Any = load(path)
+    with pytest.raises(Error) as caught:
+        _ = model.session("f").config
+    assert caught.value.help.endswith(f"m.session('f', {{'x': '{shape}'}})")
+    with pytest.raises(Error) as caught:
+        model["f"].parameters()
+    assert caught.value.help.endswith(f"for example --shape x='{shape}'")
+    assert model.session("f", {"x": shape}).parameters["linear.w"].shape[0] == 4
+
+
 def test_a_position_beyond_the_batch_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.i"
     path.write_text("op f(x, n: i64) = x @| n\n", encoding="utf-8")

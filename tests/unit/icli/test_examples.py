@@ -180,3 +180,22 @@ def test_lines_of_several_inputs_and_how_far_a_result_may_be(lines: str, tmp_pat
     done = i("test", "m.i", "--target", "numpy", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "m.i ok: 1 example of ratio\n"
+
+
+def test_def_takes_the_examples_of_that_definition(tmp_path: Path) -> None:
+    """Those of `f` have inputs that `g` has not; a definition that others use has those above it."""
+    text = (
+        "# in x = [1, 2]\n# out = [2, 4]\nf(x[n]) = (i+i~i)(x, x)\n"
+        "# in z = [1, 2]\n# out = [1, 4]\ng(z[n]) = (i*i~i)(z, z)\n"
+    )
+    write(tmp_path, "two.i", text)
+    for name in ("f", "g"):
+        done = i("test", "two.i", "--def", name, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, f"two.i ok: 1 example of {name}\n")
+    done = i("test", "two.i", "--def", "h", cwd=tmp_path)
+    assert (done.returncode, done.stderr.split(":")[0]) == (2, "error[E0808]")
+    used = "# in x = [1, 2]\n# out = [2, 4]\nf(x[n]) = (i+i~i)(x, x)\n# in y = [1]\n# out = [4]\ng(y[n]) = f(f(y))\n"
+    write(tmp_path, "used.i", used)
+    for name in ("f", "g"):
+        done = i("test", "used.i", "--def", name, cwd=tmp_path)
+        assert done.stdout.startswith("used.i ok: 1 example of f" if name == "f" else ""), done

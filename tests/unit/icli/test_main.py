@@ -457,3 +457,10 @@ def test_an_attached_value_may_begin_with_an_equals_sign(tmp_path: Path) -> None
         (tmp_path / "a.npy").unlink()
     assert i("run", "-i~i", "[1]", "-o", "=a.npy", cwd=tmp_path).returncode == 0
     assert (tmp_path / "=a.npy").exists()
+
+
+def test_a_form_without_an_output_is_given_one(tmp_path: Path) -> None:
+    """`ij+ij` on a matrix is a form; on a vector, or under other names, it is an expression of Python."""
+    assert "help: name the output: `ij+ij~ij`" in i("run", "ij+ij", "[[1]]", cwd=tmp_path).stderr
+    assert "help: in `i repl`" in i("run", "ab+ab", "[1]", cwd=tmp_path).stderr
+    assert "help: in `i repl`" in i("run", "x+x", "[1]", cwd=tmp_path).stderr

@@ -738,3 +738,35 @@ def test_messages_of_tensor_functions(body: str, code: str, message: str, help_l
     assert error.code == code
     assert message in error.message
     assert help_line in error.help
+
+
+def test_a_definition_that_others_use_is_dropped_with_them(session: ReplSession) -> None:
+    for line in ("f = +ij~i", "g = f >> +i~.", "h = f >> >i~."):
+        text(session.feed(line))
+    (error,) = session.feed(":drop f").parts
+    assert isinstance(error, Error)
+    assert (error.code, error.message) == ("E0819", "g uses f")
+    assert error.help == "drop g first, or `:drop g h f`"
+    assert text(session.feed("f x")).startswith("out  2")
+    text(session.feed(":drop g h f"))
+    assert not session.texts
+    text(session.feed("use nn"))
+    text(session.feed("op net(x) = linear(x; 4)"))
+    assert code(session.feed(":drop use nn")) == "E0401"
+
+
+def test_an_axis_of_an_array_that_is_given_twice_is_told_by_its_place(session: ReplSession) -> None:
+    """The program has one input; its two dimensions are those of two arguments."""
+    text(session.feed("x = [[1, 2, 3], [4, 5, 6]]"))
+    for line in ("matmul(x, x)", 'einsum("ij,jk->ik", x, x)'):
+        (error,) = session.feed(line).parts
+        assert isinstance(error, Error)
+        assert error.message == (
+            "axis j is 3 in the first x (dimension 1) and 2 in the second x (dimension 0)"
+        )
+    (error,) = session.feed("(ii~i)(x)").parts
+    assert isinstance(error, Error)
+    assert error.message == "axis i is 2 in x (dimension 0) and 3 in x (dimension 1)"
+    (error,) = session.feed("matmul(x, [1, 2, 3])").parts
+    assert isinstance(error, Error)
+    assert error.message.startswith("in1 has rank 1")

@@ -177,6 +177,39 @@ def test_an_entry_of_the_glossary(entry: Entry, capsys: pytest.CaptureFixture[st
     assert all(len(line) <= 80 for line in entry.page().splitlines())
 
 
+EXAMPLES = [
+    (each.names[0], example) for each in ENTRIES for example in re.findall(r"`([^`]+)`", each.says)
+]
+DEFINITIONS = [one for one in EXAMPLES if one[1].startswith(("op ", "cd "))]
+STATEMENTS = [one for one in EXAMPLES if one[1].startswith(("for ", "backprop(", "sgd("))]
+PROGRAMS = [
+    one
+    for one in EXAMPLES
+    if re.match(r"(?:einsum|einx\.\w+|elementwise)\(|.*\w~", one[1]) and one not in DEFINITIONS
+]
+
+
+@pytest.mark.parametrize(("name", "example"), DEFINITIONS + STATEMENTS + PROGRAMS)
+def test_an_example_of_the_glossary_is_read_as_it_stands(name: str, example: str) -> None:
+    """Pasted on one line, into a file that has what it calls."""
+    file = "use nn, optim\nop net(x) = linear(x; 4)\n"
+    if (name, example) in PROGRAMS:
+        text_program(example)
+    elif (name, example) in DEFINITIONS:
+        module(f"{file}{example}\n")
+    else:
+        is_call = example.startswith("sgd")
+        statement = f"for p in params(loss) {{ {example} }}" if is_call else example
+        module(f"{file}cd g(x) {{ loss = net(x); {statement}; return loss }}\n")
+
+
+@pytest.mark.parametrize(
+    "text", [each[0] for rows in OTHERS.values() for each in rows if re.search(r"\w~.* ", each[0])]
+)
+def test_an_example_of_a_sign_is_read_as_it_stands(text: str) -> None:
+    text_program(text)
+
+
 @pytest.mark.parametrize(
     "word", ["axes", "core", "Tile", "coalesce", "cores", "shared-memory", "registers"]
 )
@@ -191,7 +224,7 @@ def test_a_word_is_known_in_other_forms(word: str) -> None:
         "tensor core", "barrier", "stream", "launch", "grid", "role", "gpu", "cuda", "kernel", "std", "params",
         "backprop", "gradient", "epoch", "batch", "loss", "optimizer", "logits", "embedding", "head", "restrict",
         "SIMD", "cache", "OpenMP", "workspace", "alignment", "histogram", "meshgrid", "linspace", "sort", "argsort",
-        "cumsum", "where", "gather", "scatter", "pad", "roll", "flip", "tril", "one_hot", "topk",
+        "cumsum", "where", "gather", "m16", "scatter", "pad", "roll", "flip", "tril", "one_hot", "topk",
     ],
 )  # fmt: skip
 def test_words_that_users_ask_for(word: str) -> None:

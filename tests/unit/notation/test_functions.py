@@ -279,6 +279,23 @@ def test_row_variables() -> None:
     assert len(note.rows[2].leading) == len(note.rows[2].trailing) == 1
 
 
+def test_a_brace_ends_a_statement() -> None:
+    """One of `for` or `if`, before whatever follows on its line; with a `;` or a line it is the same."""
+    body = (
+        "for p in params(x) { sgd(p; 0.1) }; "
+        'if k > 0 { "d" =: x } else { "e" =: x }; if k > 1 { "d" =: x }; return x'
+    )
+    texts = (body, body.replace("};", "}"), body.replace("};", "}\n"), body.replace("}; ", "}"))
+    for text in texts:
+        read = module(f"{OTHERS}cd f(x; k) {{ {text} }}\n").routines[1].statements
+        assert [type(each).__name__ for each in read] == [
+            "ForEach",
+            "Condition",
+            "Condition",
+            "Returned",
+        ]
+
+
 def test_definitions_of_each_kind_stand_together() -> None:
     text = """
 # a file

@@ -27,7 +27,7 @@ DEFINED = "g = i+.~i\nh = i+i~i & i-i~i\n"
 
 
 def tidy(text: str) -> str:
-    if "{" in text:
+    if "{" in text and not text.startswith("cd"):
         return _tidy(f"{DEFINED}{text}").removeprefix(DEFINED)
     return _tidy(text)
 
@@ -65,6 +65,10 @@ def _tidy(text: str) -> str:
         ("\ufeffa = I", "a = I\n"),
         ("# é “x” \na = I", "# é “x”\na = I\n"),
         ("op f( t : i64[ b ,s|] )= t\n", "op f(t: i64[b, s|]) = t\n"),
+        (
+            'cd f(c; k){if k>0{c=+1}else{c=-1}if k>1{"d"=:c}"e"=:c}',
+            'cd f(c; k) { if k > 0 { c =+ 1 } else { c =- 1 } if k > 1 { "d" =: c } "e" =: c }\n',
+        ),
     ],
 )
 def test_layout(text: str, wanted: str) -> None:
