@@ -97,7 +97,7 @@ class ArrayCall:
         """An expression of other functions over names of arrays and of what is written out."""
         written = {key: each for key, each in named.items() if isinstance(each, ast.expr)}
         arrays = {key: each for key, each in named.items() if isinstance(each, Array)}
-        tree = SizesFolded({}).visit(Replaced(written).visit(ast.parse(text, mode="eval").body))
+        tree = SizesFolded(arrays).visit(Replaced(written).visit(ast.parse(text, mode="eval").body))
         before, self.steps.named = self.steps.named, {**self.steps.named, **arrays}
         try:
             return self.steps.array(tree)
@@ -128,6 +128,8 @@ def unknown_function(spelled: str, name: str) -> NoExpressionError:
     """The error for a function, or a method, that nothing here does the work of."""
     guess = nearest(name, sorted({*KNOWN, *SIGNATURES}))
     says = guidance_of(name)
+    if "random" in spelled:
+        says = "`rand(2, 3)` has uniform numbers, `randn(2, 3)` normal ones"
     hint = says or (f"did you mean `{guess}`?" if guess else "`:help` lists what can be typed")
     return NoExpressionError(f"there is no `{spelled}` here", hint, "E0821", spelled)
 

@@ -303,6 +303,18 @@ def repeated(array: Array, axis: int, times: int, whole: bool) -> str:
     return f'einx.id("{" ".join(axes)} -> {" ".join(new)}", z={times})'
 
 
+def between_zeros(array: Array, widths: Sequence[tuple[int, int]]) -> str:
+    """An array with so many zeros before and after each axis. Raises: NoSpellingError (there are other axes)."""
+    if len(widths) != len(array.shape) or not widths or min(map(min, widths)) < 0:
+        raise NoSpellingError
+    axes = axes_of(array)
+    walks = (
+        f"({c}:{before + size + after}-{before})" if before or after else c
+        for c, size, (before, after) in zip(axes, array.shape, widths, strict=True)
+    )
+    return f"{''.join(walks)}~{axes}"
+
+
 def rolled(array: Array, axis: int, shift: int) -> str:
     """The elements moved around along an axis."""
     marked = " ".join(f"[{c}]" if n == axis else c for n, c in enumerate(axes_of(array)))

@@ -29,6 +29,7 @@ from ilang.icli.array_functions import (
     NoSpellingError,
     along,
     axes_of,
+    between_zeros,
     combined,
     cumulative,
     flipped,
@@ -67,9 +68,15 @@ def expansion(call: ArrayCall) -> Array:
 def between(call: ArrayCall) -> Array:
     """A function of two arrays: of their elements, or a product."""
     one, other = call.named.values()
-    if call.name not in PRODUCTS:
+    if call.name not in (*PRODUCTS, "inner"):
         return call.steps.binary(BINARY.get(call.name, call.name), one, other)
     arrays = call.steps.array(one), call.steps.array(other)
+    if call.name == "inner" and 2 in (ranks := [len(each.shape) for each in arrays]):
+        if max(ranks) > 2 or 0 in ranks:
+            raise NoSpellingError
+        return call.expanded("a @ b.T", a=arrays[0], b=arrays[1])
+    if call.name == "inner":
+        return call.steps.step(combined("inner", arrays, None), *arrays)
     if call.name == "dot" and 2 < max(len(each.shape) for each in arrays):
         raise NoSpellingError
     return call.steps.product(*arrays)
@@ -147,7 +154,8 @@ def quantile(call: ArrayCall) -> Array:
     if call.name != "median":
         node = call.named["q"]
         if not isinstance(node, ast.Constant) or not isinstance(node.value, int | float):
-            raise NoSpellingError
+            message = f"`{ast.unparse(node)}` is not one number"
+            raise MismatchError(message, "ask for one quantile after the other", "E0821")
         part = node.value / (100 if call.name == "percentile" else 1)
     place = part * (array.shape[axis] - 1)
     if not 0 <= part <= 1 or not array.shape[axis]:
@@ -351,6 +359,49 @@ def shown(call: ArrayCall) -> Array:
     return call.converted(call.operand())
 
 
+def padded(call: ArrayCall) -> Array:
+    """An array between zeros."""
+    whole = call.operand()
+    node = call.named["pad_width"]
+    given = [whole_numbers([each]) for each in node.elts] if isinstance(node, ast.Tuple) else []
+    if not given or all(len(each) == 1 for each in given):
+        given = [whole_numbers([node])] * len(whole.shape)
+    return call.steps.step(between_zeros(whole, [(each[0], each[-1]) for each in given]), whole)
+
+
+def convolved(call: ArrayCall) -> Array:
+    """Sums of products with a reversed vector, at all places, at those inside, or as many as there are elements."""
+    longer, shorter = call.operand("a"), call.operand("v")
+    mode = ast.unparse(call.named["mode"]).strip("'")
+    if len(longer.shape) != 1 or len(shorter.shape) != 1 or mode not in ("full", "same", "valid"):
+        raise NoSpellingError
+    if longer.shape < shorter.shape:
+        longer, shorter = shorter, longer
+    count = shorter.shape[0]
+    turned = call.steps.step(flipped(shorter, [0]), shorter)
+    before = {"full": count - 1, "same": count // 2, "valid": 0}[mode]
+    after = {"full": count - 1, "same": (count - 1) // 2, "valid": 0}[mode]
+    if mode != "valid":
+        longer = call.steps.step(between_zeros(longer, [(before, after)]), longer)
+    return call.steps.step("(i+k)*k~ik >> +ik~i", longer, turned)
+
+
+def places_where(call: ArrayCall) -> Array:
+    """The places, of all elements in order, where a condition holds or a number is not 0."""
+    whole = call.operand()
+    if whole.dtype != "bool":
+        whole = call.expanded("a != 0", a=whole)
+    return call.steps.programs.places(call.flat(whole), call.steps.steps)
+
+
+def diagonal_matrix(call: ArrayCall) -> Array:
+    """The diagonal of a matrix, or a matrix with a vector on it."""
+    whole = call.operand("x")
+    if len(whole.shape) != 1:
+        return call.steps.step(combined("diag", [whole], None), whole)
+    return call.expanded("where(eye(a.size) == 1, a, 0)", a=whole)
+
+
 def rounded(call: ArrayCall) -> Array:
     """The nearest whole numbers, or numbers with some decimals."""
     places, operand = call.number("decimals"), call.operand()
@@ -385,7 +436,7 @@ FAMILIES: tuple[tuple[Container[str], Callable[[ArrayCall], Array]], ...] = (
     (("load",), array_file),
     (MAKERS, filled),
     ((*LIKE, "full_like"), like),
-    ((*BINARY, *PRODUCTS, "floor_divide", "mod"), between),
+    ((*BINARY, *PRODUCTS, "inner", "floor_divide", "mod"), between),
     ((*REDUCERS, "var", "std"), reduced),
     (("norm", "logsumexp", "count_nonzero"), along_all),
     (("median", "quantile", "percentile"), quantile),
@@ -401,5 +452,9 @@ FAMILIES: tuple[tuple[Container[str], Callable[[ArrayCall], Array]], ...] = (
     (("tile", "repeat", "roll"), repeat),
     (("astype", "to", "type", *SHOWN), shown),
     (("round",), rounded),
+    (("pad",), padded),
+    (("convolve",), convolved),
+    (("flatnonzero",), places_where),
+    (("diag",), diagonal_matrix),
 )
 """Functions by their names, and what computes them; any other one is of each element."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from typing import Protocol
 
 from ilang.core.diagnostic import Error
@@ -32,7 +33,7 @@ from ilang.icli.array_functions import (
     multiplied,
     without_product,
 )
-from ilang.icli.folded import SizesFolded
+from ilang.icli.folded import Replaced, SizesFolded
 from ilang.icli.indexing import indexed
 from ilang.icli.python_nodes import (
     called,
@@ -41,6 +42,7 @@ from ilang.icli.python_nodes import (
     number_text,
     value_names,
     whole_number,
+    whole_numbers,
 )
 from ilang.icli.respelling import as_python
 from ilang.icli.signatures import SIGNATURES
@@ -61,6 +63,8 @@ CONSTANTS = {
 }
 """Numbers of modules."""
 BITWISE = {"&&": "&", "||": "|"}
+MOST_TURNS = 64
+"""The most arrays that a list with a ``for`` makes one of."""
 MULTIPLIED = range(1, 5)
 """Powers of integers that are products, and do not lose what floats cannot hold."""
 
@@ -176,8 +180,8 @@ class NamedSteps:
                 return Array(str(truth).lower(), (), "bool")
             case ast.Constant(value=int() | float()):
                 return Array(number_text(node), ())
-            case ast.List() | ast.Tuple():
-                return _literal(ast.List(node.elts))
+            case ast.List() | ast.Tuple() | ast.ListComp():
+                return self.listed(node)
             case ast.BinOp() | ast.Compare() | ast.BoolOp():
                 return self.binary(*_pair(node))
             case ast.UnaryOp():
@@ -188,8 +192,6 @@ class NamedSteps:
                 return self.member(node)
             case ast.Call():
                 return self.quoted(node) or self.at_hand(node) or self.call(node)
-            case ast.ListComp(elt, [ast.comprehension(ast.Name(name), each, [], 0)]):
-                return self.for_each(elt, name, self.array(each))
             case _:
                 raise NoSpellingError
 
@@ -233,9 +235,25 @@ class NamedSteps:
             return Array(CONSTANTS[node.attr], ())
         return self.call(ast.Call(node, [], []))
 
+    def listed(self, node: ast.List | ast.Tuple | ast.ListComp) -> Array:
+        """A list of numbers, of arrays of one shape, or of an expression with each of some numbers."""
+        match node:
+            case ast.ListComp(
+                elt, [ast.comprehension(ast.Name(name), ast.Call(ast.Name("range"), ends), [], 0)]
+            ) if _is_computed(elt):
+                return self.array(_turns(elt, name, range(*whole_numbers(ends)), self.arrays))
+            case ast.ListComp(elt, [ast.comprehension(ast.Name(name), each, [], 0)]):
+                return self.for_each(elt, name, self.array(each))
+            case ast.List(parts) | ast.Tuple(parts) if parts and not _is_written(node):
+                return self.call(ast.Call(ast.Name("stack"), [ast.List(parts)], []))
+            case ast.List(parts) | ast.Tuple(parts):
+                return _literal(ast.List(parts))
+            case _:
+                raise NoSpellingError
+
     def for_each(self, elt: ast.expr, name: str, whole: Array) -> Array:
         """An expression of each element of an array, which has no calls: the same of the whole."""
-        if any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(elt)):
+        if _is_computed(elt):
             raise NoSpellingError
         self.named[name] = whole
         return self.array(elt)
@@ -292,7 +310,7 @@ class NamedSteps:
         if {*kinds} <= {*INTEGERS, "bool"} and kinds and sign in ("floor_divide", "mod", "^"):
             power = (whole_number(right) or 0) if sign == "^" else 0
             if power in MULTIPLIED and one.dtype in INTEGERS:
-                return self.powered(one, power)
+                return _powered(self, one, power)
             one, other = (self.as_integers(each) for each in (one, other))
             sign = "mod_of_integers" if sign == "mod" else sign
         if sign in KERNELS:
@@ -311,13 +329,6 @@ class NamedSteps:
     def as_integers(self, array: Array) -> Array:
         """Conditions, and a number that is written out, as integers."""
         return array if array.dtype in INTEGERS else self.step("i64", array)
-
-    def powered(self, array: Array, power: int) -> Array:
-        """Integers multiplied by themselves."""
-        result = array
-        for _ in range(power - 1):
-            result = self.between("*", result, array)
-        return result
 
     def kernel(self, name: str, *operands: Array) -> Array:
         """A function of each element of some arrays, which meet at their last axes."""
@@ -371,6 +382,34 @@ class NamedSteps:
     def call(self, node: ast.Call) -> Array:
         """A function of NumPy, by its own name, as a method, or after a module."""
         return ArrayCall(self, node).array()
+
+
+def _turns(elt: ast.expr, name: str, numbers: range, arrays: Mapping[str, Array]) -> ast.List:
+    """A list of an expression with each of some numbers for a name. Raises: NoSpellingError (there are many)."""
+    if not 0 < len(numbers) <= MOST_TURNS:
+        raise NoSpellingError
+    turns = [Replaced({name: ast.Constant(n)}).visit(deepcopy(elt)) for n in numbers]
+    return ast.List([SizesFolded(arrays).visit(each) for each in turns])
+
+
+def _powered(steps: NamedSteps, array: Array, power: int) -> Array:
+    """Integers multiplied by themselves."""
+    result = array
+    for _ in range(power - 1):
+        result = steps.between("*", result, array)
+    return result
+
+
+def _is_computed(elt: ast.expr) -> bool:
+    """Whether an expression has calls or indices, which are not of each element of an array."""
+    return any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(elt))
+
+
+def _is_written(node: ast.expr) -> bool:
+    """Whether a list is one of numbers, and of lists of numbers."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(map(_is_written, node.elts))
+    return is_number(node)
 
 
 def _is_whole_number(node: ast.expr) -> bool:

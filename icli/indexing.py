@@ -74,7 +74,7 @@ def indexed(steps: NamedSteps, array: Array, index: ast.expr) -> Array:
         message = f"{array.named()} has {number}, and {len(parts)} indices are given"
         raise MismatchError(message, "give an index for each axis, or for the first ones")
     expressions, shape, axis = [], list(array.shape), 0
-    for part in parts:
+    for place, part in enumerate(parts):
         if is_whole(part):
             axis += 1
             continue
@@ -87,7 +87,7 @@ def indexed(steps: NamedSteps, array: Array, index: ast.expr) -> Array:
             continue
         (at,) = whole_numbers([part])
         if not -shape[axis] <= at < shape[axis]:
-            raise no_place(array, axis, at)
+            raise no_place(array, place, at)
         expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
         del shape[axis]
     if not expressions:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     Results = list[tuple[str, Array]]
 
-ASKED = re.compile(r"\?\??\s*([^\s?/].*)|(\w+)\s*\?\??|help\((\w+)\)")
+ASKED = re.compile(r"\?\??\s*([^\s?/].*)|([\w.]+)\s*\?\??|help\(([\w.]+)\)")
 """A question in the spelling of IPython, or of Python."""
 MAGIC = re.compile(r"%%?(\w+.*)|@b?(time\s.*)")
 """A command in the spelling of IPython, or of Julia."""

@@ -38,6 +38,12 @@ REDUCED = "a, axis=None, *, keepdims=False"
 EXPANSIONS = {
     "ptp": (REDUCED, "amax(a, axis, keepdims=keepdims) - amin(a, axis, keepdims=keepdims)"),
     "average": (REDUCED, "mean(a, axis, keepdims=keepdims)"),
+    "cov": (
+        "m",
+        "(m - mean(m, 1, keepdims=True)) @ (m - mean(m, 1, keepdims=True)).T / (m.shape[1] - 1)",
+    ),
+    "corrcoef": ("m", "cov((m - mean(m, 1, keepdims=True)) / std(m, 1, ddof=1, keepdims=True))"),
+    "rot90": ("m", "swapaxes(m, 0, 1)[::-1]"),
     "diff": ("a", "a[..., 1:] - a[..., :-1]"),
     "hypot": ("x1, x2", "sqrt(x1 * x1 + x2 * x2)"),
     "exp2": ("x", "2.0 ** x"),
@@ -67,6 +73,9 @@ SIGNATURES: dict[str, str] = {
     **dict.fromkeys(CUMULATIVE, "a, axis=None"),
     **dict.fromkeys(JOINED, "*arrays"),
     **dict.fromkeys(JOINED_ALONG, "*arrays, axis=0"),
+    "pad": "a, pad_width",
+    "convolve": "a, v, mode='full'",
+    "flatnonzero": "a",
     "append": "arr, values, axis=None",
     "take": "a, indices, axis=None",
     **dict.fromkeys(COUNTS, "a"),

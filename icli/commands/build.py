@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES, SERIAL, Machine
+from ilang.core.notation.files.libraries import defined_in
 from ilang.icli.command import SHAPE, Command, CommandOperand, Option, Request
 from ilang.icli.definitions import config_of, heads_of, rows_given, settings_of, used_in
 from ilang.icli.programs import all_of, is_file, subjects
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
 def run(request: Request, screen: Screen) -> int:
     """Write the project and print the files it consists of."""
     path = request.operands[0]
-    if "~" in path and not is_file(path):
-        raise CommandError(
-            "E0816", "i build takes a file", help="write `name = program` to a file such as model.i"
-        )
+    _refuse_program(path)
     if request.one("-o") == "":
         raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
     if request.has("--wheel") and request.one("--target") == "cuda":
@@ -80,6 +78,16 @@ def run(request: Request, screen: Screen) -> int:
     for file in written:  # last, since a reader may leave after the first
         screen.write_path(str(file))
     return 0
+
+
+def _refuse_program(path: str) -> None:
+    """Refuse a program, or a name of a library, in the place of a file. Raises: CommandError E0816."""
+    is_program = "~" in path or "(" in path or path in defined_in()
+    if is_program and not is_file(path):
+        help_line = f"write `name = {path}` to a file such as model.i, and `i build model.i`"
+        raise CommandError(
+            "E0816", f"i build takes a file, and {path} is a program", help=help_line
+        )
 
 
 def _outermost(module: Module, heads: Mapping[str, Head]) -> list[str]:

@@ -10,7 +10,8 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, DataError
-from ilang.core.ir.functions import Head
+from ilang.core.infer.conflicts import axes
+from ilang.core.ir.functions import Head, TensorParameter
 from ilang.core.ir.syntax import Module
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.command import (
@@ -318,13 +319,34 @@ def _data(text: str | None, head: Head) -> dict[str, Array]:
         if name in arrays:
             message = f"the input {name} is given twice: {given[name]} and {place or '(empty)'}"
             raise CommandError("E0824", message, help=f"--data {usual}")
+        if not place:
+            message = f"--data names no file for the input {name}"
+            raise CommandError("E0824", message, help=f"--data {usual}")
         given[name] = place
         arrays[name] = _array(place)
     missing = [name for name in names if name not in arrays]
     if missing:
         message = f"--data has nothing for the input {missing[0]} of {head.name}"
         raise CommandError("E0824", message, help=f"{missing[0]}=FILE.npy")
+    for each in head.tensors:
+        _require_axes(head, each, arrays[each.name])
     return arrays
+
+
+def _require_axes(head: Head, tensor: TensorParameter, array: Array) -> None:
+    """Refuse data of another number of axes than a head writes. Raises: DataError E0762."""
+    rows = () if tensor.shape is None else tensor.shape.rows
+    count = sum(len(row.leading) + len(row.trailing) for row in rows)
+    if not rows or any(row.variable is not None for row in rows) or array.ndim in (0, count):
+        return
+    message = (
+        f"{tensor.name} of --data has {axes(array.ndim)}, {shape_text(array.shape)}, "
+        f"and {head.name} takes {axes(count)}, {tensor.span.text()}"
+    )
+    help_line = "axis 0 has the examples, and the others are those of one example"
+    if (array.ndim, count) == (1, 2):
+        help_line = "numpy.reshape(a, (-1, 1)) has one number in each example"
+    raise DataError("E0762", message, help=help_line)
 
 
 def _kept_data(text: str, head: Head, data: Mapping[str, Array]) -> dict[str, Array]:

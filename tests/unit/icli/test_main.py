@@ -54,6 +54,8 @@ def test_two_dashes_end_the_options() -> None:
     ("tokens", "code", "status"),
     [
         (["explian", "+ij~i"], "E0801", 2),
+        (["build", "softmax"], "E0816", 2),
+        (["build", 'einx.sum("a [b]")'], "E0816", 2),
         (["explain", "--shpae", "3"], "E0802", 2),
         (["explain", "+ij~i", "--shape"], "E0803", 2),
         (["explain", "+ij~i", "--emit", "lops"], "E0804", 2),

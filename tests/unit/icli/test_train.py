@@ -498,3 +498,18 @@ def test_an_element_of_the_data_that_gives_no_number_is_told(tmp_path: Path) -> 
             assert (
                 "help: mend the data" in done.stderr or "help: an index is at least" in done.stderr
             )
+
+
+def test_data_of_other_axes_than_a_head_writes_is_refused(tmp_path: Path) -> None:
+    """Not told of a batch, which the user has not cut."""
+    text = MODEL.replace("cd step(x, t;", "cd step(x[b|i], t[b|o];")
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    np.save(tmp_path / "x.npy", np.ones(32, np.float32))
+    np.save(tmp_path / "t.npy", np.ones((32, 2), np.float32))
+    for data, code, words in (
+        ("x=x.npy,t=t.npy", "E0762", "x of --data has 1 axis, 32, and step takes 2 axes, x[b|i]"),
+        ("x=,t=t.npy", "E0824", "--data names no file for the input x"),
+    ):
+        done = i("train", "m.i", "--data", data, cwd=tmp_path)
+        assert done.returncode in (1, 2)
+        assert f"{code}]: {words}" in done.stderr
