@@ -30,7 +30,7 @@ from ilang.core.explain.formulas import (
     substituted_letters,
 )
 from ilang.core.explain.piece import updated
-from ilang.core.explain.reasons import window_notes
+from ilang.core.explain.reasons import bracket_notes, window_notes
 from ilang.core.ir.ids import ValueId
 from ilang.core.ir.scalar import Apply, scalars_within
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
@@ -114,7 +114,7 @@ class _Meaning(Formulas):
         formulas = self._formulas()
         ports = [*self.shaped.inputs, *self.shaped.outputs]
         shown = {number for value in ports for number in self.shaped.tensors[value].dims}
-        notes = (*window_notes(self.shaped, shown), *self.notes)
+        notes = (*window_notes(self.shaped, shown), *bracket_notes(self.shaped), *self.notes)
         reduced = ""
         first = self.shaped.nodes[min(self.kept)]
         if 1 < len(self.kept) or not isinstance(first, Assignment) or first.acc is None:

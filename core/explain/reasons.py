@@ -6,6 +6,7 @@ y  follows from the index (y+u-1): yu + 2 - (u - 1) = 10 + 2 - (3 - 1) = 10
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from ilang.core.calculus.extent import (
@@ -25,6 +26,11 @@ from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Annotation
 from ilang.core.ir.shaped import Assignment, Derivation, Reach, Shaped, Size, View
 from ilang.core.source import Span
+
+ALONG_BRACKETS = re.compile(r"einx\.(?:softmax|log_softmax|flip)\(")
+"""The beginning of an operation that goes along axes in brackets, and takes none, too."""
+LAST_AXIS = re.compile(r"([\w.]+)(\s*[\"'])")
+"""The last axis of quoted axes."""
 
 
 def _quotient(whole: str, divisor: str) -> str:
@@ -187,3 +193,14 @@ def _window(derived: Derivation, spelled: Callable[[int], str]) -> str:
         text += f" - {reach if step == -1 else f'{-step}·{reach}'}"
     divisor = derived.divisor.number
     return text if divisor == 1 else f"⌊({text} - 1) / {divisor}⌋ + 1"
+
+
+def bracket_notes(shaped: Shaped) -> Iterator[str]:
+    """The operations that go along axes in brackets, and that have none: each is of one element alone."""
+    texts = dict.fromkeys(
+        node.span.text() for node in shaped.nodes if isinstance(node, Assignment | View)
+    )
+    for text in texts:
+        if ALONG_BRACKETS.match(text) and "[" not in text:
+            marked = LAST_AXIS.sub(r"[\1]\2", text, count=1)
+            yield f"no axis of `{text}` is in brackets, so it goes along none; along the last: `{marked}`"

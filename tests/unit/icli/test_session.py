@@ -770,3 +770,17 @@ def test_an_axis_of_an_array_that_is_given_twice_is_told_by_its_place(session: R
     (error,) = session.feed("matmul(x, [1, 2, 3])").parts
     assert isinstance(error, Error)
     assert error.message.startswith("in1 has rank 1")
+
+
+@pytest.mark.parametrize(
+    ("program", "marked"),
+    [
+        ('einx.softmax("a b")', 'einx.softmax("a [b]")'),
+        ('einx.flip("a b c")', 'einx.flip("a b [c]")'),
+        ('einx.softmax("a [b]")', ""),
+    ],
+)
+def test_operations_without_brackets_are_noted(program: str, marked: str) -> None:
+    page = " ".join(" ".join(map(str, ReplSession().feed(program).parts)).split())
+    assert ("is in brackets, so it goes along none" in page) == bool(marked)
+    assert not marked or f"along the last: `{marked}`" in page
