@@ -55,8 +55,8 @@ def priced_loops(
         (each, LoopPrice(node, lengths, Nest(*each, ()), machine).price(reads))
         for each in dict.fromkeys(candidates.all())
     ]
-    # Not all that goes on at once is hidden behind what takes longest.
-    return sorted(prices, key=lambda pair: pair[1].cycles() + 0.2 * pair[1].one_by_one())
+    # Not all that vectors compute is hidden behind what takes longer.
+    return sorted(prices, key=lambda pair: pair[1].cycles() + pair[1].at_once[0][0] / 10)
 
 
 def in_blocks(

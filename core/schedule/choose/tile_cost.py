@@ -70,10 +70,6 @@ class Price:
         each = self._each()
         return prod(each) ** (1 / len(each))
 
-    def one_by_one(self) -> float:
-        """All cycles where nothing goes on at once."""
-        return sum(map(sum, self.at_once)) + self.waited + self.merged + self.begun
-
     def weights(self) -> tuple[float, ...]:
         """The weights of instruction sets: with them, the mean of cycles is the geometric one."""
         each, mean = self._each(), self.cycles()

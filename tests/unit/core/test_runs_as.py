@@ -13,7 +13,7 @@ from ilang.core.pipeline import explain, graph_of, text_component
         ("+ij~j | i:32 | i j i' | i:p", (4096, 300), "cores share i"),
         ("+ij~j", (4096, 300), "cores share parts of the sum"),
         ("+ij~j", (64, 20000), "tiles of 64 in registers; cores share j"),
-        ("+ij~j", (3, 5), "plain loops, one element after the other"),
+        ("+ij~j", (2, 3), "plain loops, one element after the other"),
     ],
 )
 def test_loops_that_cores_share(text: str, shape: tuple[int, int], line: str) -> None:
