@@ -175,12 +175,10 @@ class SumParts:
     """The terms that a part of a sum has on a GPU, where results alone would not fill it; one more kernel adds parts.
 
     Fields:
-        unshared: of a part of which a thread has an element: no tile shares operands.
         of_thread: parts of an element that one thread adds at most where a block could.
         full: blocks by which a multiprocessor has all threads that it holds.
     """
 
-    unshared: int
     of_thread: int
     full: int
 
@@ -524,7 +522,7 @@ GPU = Machine(
         most_statements=64,
         narrow_elements=1 << 29,
         local_bytes=1024,
-        parts=SumParts(unshared=32, of_thread=64, full=8),
+        parts=SumParts(of_thread=64, full=8),
         most_products=3,
         units=(  # PTX ISA 9.0, mma.m16n8k8 with .tf32 and mma.m16n8k16 with .bf16: their fragments
             MatrixUnit("tf32", "f32", 16, 8, 8, across=4, packed=1, capability=80),

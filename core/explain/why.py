@@ -93,7 +93,7 @@ def _others(scheduled: Scheduled, is_priced: bool) -> str:
         chose = "Rules, or what is written, say" if is_written else "Rules chose"
         return f"{chose} all other loops, not a price."
     if scheduled.machine.core is None:
-        reason = "prices of GPUs are of contractions and convolutions"
+        reason = "prices of GPUs are of contractions, convolutions and rows"
     elif any(size.fixed is None for size in scheduled.shaped.sizes):
         reason = f"extents are open; give them, as --shape {_example(scheduled.shaped)}"
     else:

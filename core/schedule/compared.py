@@ -73,6 +73,17 @@ BLOCKS: _Names = (
     ),
 )
 """The names of what takes the cycles of a block's tile on a GPU."""
+SUMS: _Names = (
+    ("instructions", "bytes from memory", "waiting for memory", "bytes from the cache of all"),
+    (
+        "what none of these hides",
+        "cache lines waited for",
+        "results of parts, added",
+        "kernels begun",
+        "elements packed",
+    ),
+)
+"""The names of what takes the cycles of sums of rows on a GPU."""
 
 
 @record
@@ -187,7 +198,7 @@ def _pages(scheduled: Scheduled) -> tuple[dict[int, Priced], bool]:
 
 
 def _pages_of_blocks(scheduled: Scheduled) -> tuple[dict[int, Priced], bool]:
-    """The contractions of a program for a GPU that go by blocks of the least price, and whether they are all of it."""
+    """The blocks and rows of the least price in a program for a GPU, and whether they are all of it."""
     shaped, machine, pages = scheduled.shaped, scheduled.machine, dict[int, Priced]()
     if scheduled.is_apart:
         return pages, False
@@ -199,9 +210,10 @@ def _pages_of_blocks(scheduled: Scheduled) -> tuple[dict[int, Priced], bool]:
         best: dict[object, tuple[BlockTile, Price]] = {}
         for tile, price in tiles:
             sides = tuple(tile.factors[axis] for axis in node.output_axes())
-            best.setdefault(sides, (tile, price))
+            best.setdefault(sides if any(sides) else tile, (tile, price))
+        names = SUMS if len(tiles[0][1].at_once[0]) == len(SUMS[0]) else BLOCKS
         candidates = tuple(
-            _candidate(node, _nests_with_block(scheduled, value, tile)[value], price, BLOCKS)
+            _candidate(node, _nests_with_block(scheduled, value, tile)[value], price, names)
             for tile, price in [*best.values()][:MOST]
         )
         reason = _reason(candidates, instead="moves less")

@@ -20,7 +20,8 @@
     gpu.py             all of it for a GPU, where rule 2 holds and every other value is stored
     gpu_tiles.py       the tiles of blocks and threads
     gpu_rows.py        rows that blocks, warps or threads have whole
-    gpu_parts.py       sums in parts, where tiles alone would not fill a device
+    gpu_sums.py        prices of rows and columns: lanes, blocks and parts
+    gpu_parts.py       contractions in parts, where tiles alone would not fill a device
     gpu_apart.py       blocks of what kernels compute again
 
 Rules, from access patterns, and from prices where rules say so:

@@ -75,7 +75,7 @@ def choose_for_gpu(
         ).tiles
         blocks = blocks_of(apart, readers, tiled, extents, machine)
         others = replace(readers, kept=readers.kept.union(apart.phases))
-    members, with_rows = gpu_rows(shaped, others, tiles, extents, machine)
+    members, with_rows, _ = gpu_rows(shaped, others, tiles, extents, machine)
     placed = {*members, *blocks.tiles, *blocks.matrices}
     all_tiles, ends = epilogues(shaped, written, others, with_rows, placed)
     choice = _Nests(shaped, written, provenance, readers, (members, all_tiles), (blocks, ends))
@@ -107,12 +107,15 @@ def choose_for_gpu(
 
 def tiles_by_price(
     shaped: Shaped, extents: Extents, machine: Machine
-) -> Iterator[tuple[int, list[tuple[BlockTile, Price]]]]:
-    """The tiles that prices of blocks compare, by value, the cheapest first."""
+) -> Iterator[tuple[int, Sequence[tuple[BlockTile, Price]]]]:
+    """The tiles that prices of blocks and of rows compare, by value, the cheapest first."""
     readers = inlining(shaped, scalars=True)
     accesses = accesses_of(shaped, readers, machine)
+    tiles: list[BlockTile | None] = [None for _ in shaped.nodes]
     for value, node, read, is_followed in _assignments(shaped, readers, accesses):
+        tiles[value] = gpu_tile(node, extents, read, is_followed, machine)
         yield value, [*priced_tiles(node, extents, read, is_followed, machine)]
+    yield from gpu_rows(shaped, readers, tiles, extents, machine)[2].items()
 
 
 def _assignments(

@@ -21,10 +21,10 @@ from typing import NamedTuple
 from ilang.core.dtype import BYTES
 from ilang.core.ir.known_extents import USUAL, Extents
 from ilang.core.ir.shaped import Assignment
-from ilang.core.machine import MULTIPROCESSORS, Machine
+from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Arrays
-from ilang.core.schedule.choose.gpu_price import BlockWork, price_of
+from ilang.core.schedule.choose.gpu_price import BlockWork, cheapest_first, price_of, with_parts
 from ilang.core.schedule.choose.terms import RUN, RUNS
 from ilang.core.schedule.choose.tile_cost import Price
 
@@ -36,8 +36,6 @@ TURNS = (0.125, 0.25, 0.5, 1, 2, 4, 8)
 """Turns of a device that parts of sums are to fill: the numbers that are compared."""
 BEST = 8
 """The cheapest sides, which are compared with other numbers of terms, too."""
-ALIKE = 1.02
-"""Prices no further apart are alike: of these the choice that moves least is taken."""
 
 Side = tuple[int, ...]
 
@@ -133,12 +131,8 @@ def by_price(sums: Sums, machine: Machine) -> Priced:
     first = _with_prices(sums, [(sides, TERMS[0]) for sides in _sides(sums, machine)], machine)
     best = [block.sides for block, _ in first[:BEST]]
     others = _with_prices(sums, [*product(best, TERMS[1:])], machine)
-    by_cycles = sorted({**dict(first), **dict(others)}.items(), key=_cycles)
-    if not by_cycles:
-        return ()
-    almost = [each for each in by_cycles if _cycles(each) <= ALIKE * _cycles(by_cycles[0])]
-    chosen = min(almost, key=lambda each: each[1].at_once[0][-1] + each[1].merged)
-    return (chosen, *(each for each in by_cycles if each is not chosen))
+    priced = {**dict(first), **dict(others)}.items()
+    return tuple(cheapest_first(priced, lambda price: price.at_once[0][-1] + price.merged))
 
 
 def _cycles(priced: tuple[BlockShape, Price]) -> float:
@@ -250,24 +244,8 @@ def price_of_block(sums: Sums, block: BlockShape, machine: Machine) -> Price | N
     price = price_of(work, None if blocks is None else blocks * parts, prod(tile), machine)
     if price is None or parts == 1:
         return price
-    return _with_parts(sums, price, parts, machine)
-
-
-def _with_parts(sums: Sums, price: Price, parts: int, machine: Machine) -> Price:
-    """A price with that of adding so many parts, and of what follows: a kernel each, which reads and writes.
-
-    Threads of a block add the parts of an element where elements are few, else one thread does.
-    """
-    device, unit = machine.gpu(), MULTIPROCESSORS[-1]
     elements = _product((*sums.counts, sums.batch)) or 1
-    by_blocks = elements <= machine.threads.most_blocks and device.warp <= parts
-    turns = -(-parts // (device.block_threads if by_blocks else device.loads))
-    moved = 2 * (parts + sums.is_followed) * elements * BYTES[sums.dtype]
-    return replace(
-        price,
-        merged=moved / unit.cache_bytes / device.multiprocessors + turns * device.latency,
-        begun=price.begun + (1 + sums.is_followed) * device.launched,
-    )
+    return with_parts(price, elements, parts, size, machine, is_followed=sums.is_followed)
 
 
 def up(count: int) -> int:

@@ -1,28 +1,24 @@
-"""Split reductions (split-K) on a GPU: parts of the terms where it has too few results.
+"""Split contractions (split-K) on a GPU: parts of the terms where it has too few results.
 
-Example, sums of 16 columns of 65,536 elements:
-    in:   a thread for each column
-    out:  512 parts of each column, a thread for each; a second kernel adds their results, in their order
+Example, a product of 16 by 65,536 and 65,536 by 16 elements, in parts of 512 terms:
+    in:   one reduced axis k
+    out:  k in the order of blocks, k' and k'' inside: a second kernel adds their results, in their order
 
-A block, or a thread, reduces a part, and costs a write and a read of its result. If extents are known only at run time,
-the number of parts is computed from them (`accumulation.py`); it is 1 if the results fill the device. Parts of
-contractions are found by price (`gpu_blocks.py`).
+A block reduces a part, and costs a write and a read of its result. If extents are known only at run time, the number of
+parts is computed from them (`accumulation.py`); it is 1 if the results fill the device. Else a price has found it
+(`gpu_blocks.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment
-from ilang.core.machine import Machine
 from ilang.core.schedule.choose.gpu_blocks import BlockShape, multiple
 from ilang.core.schedule.choose.terms import PART, RUN
 
-COLUMN = 2 * RUN
-"""Terms of a chunk of a column of unknown length: its partial result costs 1/256 of the terms."""
 MOST_OTHERS = 1
 """Reduced axes beside the last one of a reduction that is split at run time: more take too many indices."""
 
@@ -72,74 +68,3 @@ def _factors(part: int, unit: int) -> tuple[int, ...]:
     if part == unit:
         return (unit,)
     return (part // unit, unit) if part <= RUN else (part // RUN, RUN // unit, unit)
-
-
-def part_of_rows(node: Assignment, extents: Extents, machine: Machine) -> int | None:
-    """The iterations of its outermost reduced axis in a part of a reduction whose blocks share rows, if several.
-
-    A part has at least what a block should have to do.
-    """
-    rows, counts = _known(node, extents)
-    if rows is None or counts is None or not node.output_axes():
-        return None
-    device = machine.gpu()
-    if not 0 < rows < device.multiprocessors:
-        return None
-    unit = device.block_threads * device.vector_elements
-    wanted = -(-prod(counts) // (machine.threads.most_blocks // rows))
-    return _outermost(counts, multiple(max(machine.threads.block_work, wanted), unit))
-
-
-def shared_part_of_rows(node: Assignment, extents: Extents, machine: Machine) -> int | None:
-    """The terms that a block adds at a time of a row that has as many parts as follow from extents; None for one part.
-
-    Rows of several axes have one, and those that are known to be short, or enough for the device.
-    """
-    rows, counts = _known(node, extents)
-    device = machine.gpu()
-    if len(node.reduced_axes()) > 1 or not node.output_axes():
-        return None
-    if rows is not None and (counts is not None or device.multiprocessors <= rows):
-        return None
-    if counts is not None and prod(counts) <= machine.threads.block_work:
-        return None
-    return device.block_threads * device.vector_elements
-
-
-def part_of_elements(
-    node: Assignment, extents: Extents, columns: bool, machine: Machine
-) -> int | None:
-    """The terms of a part where each thread has an element; of columns also where it is not known how many."""
-    elements, counts = _known(node, extents)
-    if elements is None or counts is None:
-        is_one = len(node.reduced_axes()) == 1
-        return COLUMN if columns and is_one else None
-    if not has_few_results(node, extents, machine):
-        return None
-    device = machine.gpu()
-    threads = machine.threads.most_blocks * device.block_threads
-    wanted = max(device.parts.unshared, -(-prod(counts) // (threads // elements)))
-    return _outermost(counts, wanted if wanted <= RUN else multiple(wanted, RUN))
-
-
-def has_few_results(node: Assignment, extents: Extents, machine: Machine) -> bool:
-    """Whether a result is known to have so few elements that threads with one each do not fill half of a device."""
-    elements, _ = _known(node, extents)
-    threads = machine.threads.most_blocks * machine.gpu().block_threads
-    return elements is not None and 0 < elements < threads // 2
-
-
-def _known(node: Assignment, extents: Extents) -> tuple[int | None, list[int] | None]:
-    """The elements of a result, and the extents of the reduced axes, where they are known."""
-    outputs = [extents.fixed(node.sizes[axis]) for axis in dict.fromkeys(node.output_axes())]
-    reduced = [extents.fixed(node.sizes[axis]) for axis in node.reduced_axes()]
-    return (
-        None if None in outputs else prod(count or 0 for count in outputs),
-        None if None in reduced else [count or 0 for count in reduced],
-    )
-
-
-def _outermost(counts: Sequence[int], terms: int) -> int | None:
-    """The iterations of the outermost of some loops that have so many terms; None where that is all of them."""
-    each = max(1, -(-terms // max(1, prod(counts[1:]))))
-    return each if each < counts[0] else None

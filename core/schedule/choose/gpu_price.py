@@ -11,17 +11,23 @@ Example, of 128 by 128 elements by 256 threads, 16 terms a step:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from ilang.core.dtype import BYTES
 from ilang.core.machine import MULTIPROCESSORS, Machine
+from ilang.core.record import replace
 from ilang.core.schedule.choose.tile_cost import Price
 
 EXPOSED = 0.25
 """The part of a latency that is left where another step is computed meanwhile."""
 FULL = 1 << 20
 """Results that a price is of, where it is not known how many there are: so many that they fill a device."""
+
+
+ALIKE = 1.02
+"""Prices no further apart are alike: of these the choice that moves least is taken."""
+T = TypeVar("T")
 
 
 class BlockWork(NamedTuple):
@@ -98,6 +104,40 @@ def price_of(work: BlockWork, blocks: int | None, elements: int, machine: Machin
         merged=0,
         begun=turns * 2 * device.latency / resident,
         copied=slack * copied / device.warp * device.copied_instructions * begun,
+    )
+
+
+def cheapest_first(
+    priced: Iterable[tuple[T, Price]], moved: Callable[[Price], float]
+) -> list[tuple[T, Price]]:
+    """Candidates by their prices; of those alike the one first that has moved least."""
+    by_cycles = sorted(priced, key=lambda each: each[1].cycles())
+    almost = [x for x in by_cycles if x[1].cycles() <= ALIKE * by_cycles[0][1].cycles()]
+    chosen = sorted(almost, key=lambda each: moved(each[1]))[:1]
+    return [*chosen, *(each for each in by_cycles if each not in chosen)]
+
+
+def with_parts(
+    price: Price,
+    elements: int,
+    parts: int,
+    size: int,
+    machine: Machine,
+    *,
+    is_followed: bool = False,
+) -> Price:
+    """A price with that of adding so many parts, and of what follows: a kernel each, which reads and writes.
+
+    Threads of a block add the parts of an element where elements are few, else one thread does.
+    """
+    device, unit = machine.gpu(), MULTIPROCESSORS[-1]
+    by_blocks = elements <= machine.threads.most_blocks and device.warp <= parts
+    turns = -(-parts // (device.block_threads if by_blocks else device.loads))
+    moved = 2 * (parts + is_followed) * elements * size
+    return replace(
+        price,
+        merged=moved / unit.cache_bytes / device.multiprocessors + turns * device.latency,
+        begun=price.begun + (1 + is_followed) * device.launched,
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import attrgetter
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.known_extents import Extents
@@ -21,11 +22,12 @@ from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
-from ilang.core.schedule.choose.gpu_parts import shared_part_of_rows
-from ilang.core.schedule.choose.gpu_row_lanes import RowLanes, lanes_of_row
-from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL
+from ilang.core.schedule.choose.gpu_price import FULL, cheapest_first
+from ilang.core.schedule.choose.gpu_sums import SumWork, priced_lanes, priced_parts, sum_work
+from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, in_parts
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.choose.tile import BlockTile, Factors
+from ilang.core.schedule.choose.tile import BlockTile, Factors, RowLanes
+from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.readers import compared, live_values
 
@@ -33,6 +35,7 @@ MOST_COPIES = 4
 """Computations of the elements of a value in a kernel at most: as many passes over a row."""
 
 Axes = tuple[int, ...]
+PricedRows = Sequence[tuple[BlockTile, Price]]
 
 
 @record
@@ -61,8 +64,7 @@ class Member:
         (column,) = self.order[len(self.rows) :]
         split = self.lanes.lanes, self.lanes.vector
         factors[column] = split if 1 < split[1] else split[:1]
-        warp: Role = "l" if self.lanes.lanes <= self.lanes.warp else "t"
-        inner: list[tuple[Loop, Role]] = [(Loop(column, 1), warp), (Loop(column), "u")]
+        inner: list[tuple[Loop, Role]] = [(Loop(column, 1), self.lanes.role), (Loop(column), "u")]
         inner += [(Loop(column, 2), "u")] if 1 < split[1] else []
         plain: list[Role] = ["" for _ in self.rows]
         order = (*map(Loop, self.rows), *(loop for loop, _ in inner))
@@ -75,8 +77,10 @@ def gpu_rows(
     tiles: Sequence[BlockTile | None],
     extents: Extents,
     machine: Machine,
-) -> tuple[Mapping[int, Member], tuple[BlockTile | None, ...]]:
+) -> tuple[Mapping[int, Member], tuple[BlockTile | None, ...], Mapping[int, PricedRows]]:
     """The members of all kernels that go row by row, by value, and the tiles of a program, with a row for each kernel.
+
+    The last are the rows that prices compared, by the value that is stored, the cheapest first.
 
     Args:
         shaped: the program.
@@ -93,7 +97,7 @@ def gpu_rows(
             kernel = finder.kernel(value)
             members |= kernel
             tiles_of_rows[value] = finder.row(kernel[value]) if kernel else finder.alone(value)
-    return members, tuple(tiles_of_rows)
+    return members, tuple(tiles_of_rows), finder.priced
 
 
 class _Finder:
@@ -113,6 +117,7 @@ class _Finder:
         self.extents = extents
         self.machine = machine
         self.compared = set[int]().union(*(values for _, values in compared(shaped)))
+        self.priced: dict[int, PricedRows] = {}
         self.gathering: set[int] = set()
         for value, node in enumerate(shaped.nodes):
             if isinstance(node, Assignment) and (
@@ -127,13 +132,17 @@ class _Finder:
         Registers keep what several passes need, where rows are so short; else each pass computes that again.
         """
         kept = self._members(root, kept=True)
-        lanes = self._lanes(kept)
-        if lanes is not None:
-            return {value: replace(each, lanes=lanes) for value, each in kept.items()}
+        asked, lanes = self.tiles[root], self._lanes(kept)
+        if lanes:
+            self.priced[root] = [(self.row(replace(kept[root], lanes=x)), p) for x, p in lanes]
+            by = asked.lanes if asked is not None and asked.lanes is not None else lanes[0][0]
+            return {value: replace(each, lanes=by) for value, each in kept.items()}
+        if not kept or not self._are_enough(kept[root]):
+            return {}
         return self._members(root, kept=False)
 
-    def _lanes(self, members: Mapping[int, Member]) -> RowLanes | None:
-        """The lanes of the rows of a kernel; None where registers cannot keep what passes need."""
+    def _lanes(self, members: Mapping[int, Member]) -> list[tuple[RowLanes, Price]]:
+        """The lanes of the rows of a kernel with prices; none where registers cannot keep what passes need."""
         columns = dict[int, int | None]()
         for value, each in members.items():
             node, inner = self.shaped.assignment(value), each.order[len(each.rows) :]
@@ -143,27 +152,31 @@ class _Finder:
                 )
         extents = {*columns.values()}
         if len(extents) != 1 or None in extents:
-            return None
-        (extent,) = extents
-        assert extent is not None
+            return []
         root = next(iter(members.values()))
         node = self.shaped.assignment(root.root)
         known = [self.extents.fixed(node.sizes[axis]) for axis in root.rows]
-        rows = None if None in known else prod(count or 0 for count in known)
         combined = sum(map(self._is_row, members))
-        width = max(BYTES[self.shaped.tensors[value].dtype] for value in members)
-        work, is_kept = (len(columns), combined), 1 < combined or not self._is_row(root.root)
-        return lanes_of_row(extent, rows, width, work, self.machine, is_kept=is_kept)
+        work = SumWork(
+            results=FULL if None in known else prod(max(1, count or 0) for count in known),
+            counts=tuple(max(1, extent) for extent in extents if extent is not None),
+            width=max(BYTES[self.shaped.tensors[value].dtype] for value in members),
+            values=len(columns),
+            combined=combined,
+            is_kept=1 < combined or not self._is_row(root.root),
+        )
+        return priced_lanes(work, self.machine)
 
     def _members(self, root: int, *, kept: bool) -> dict[int, Member]:
         """The values of the kernel that stores a value, with those ``kept`` that several passes need, or not."""
         node = self._plain(root)
-        if node is None or (self.tiles[root] is not None and not self._is_row(root)):
+        tile = self.tiles[root]
+        if node is None or (tile is not None and tile.lanes is None and not tile.is_row):
             return {}
         outputs = tuple(node.output_axes())
         count = len(outputs) if self._is_row(root) else self._rows_below(root, outputs)
         rows = outputs[:count]
-        if not rows or not self._are_enough(node, rows):
+        if not rows:
             return {}
         members = {root: Member(root, rows, (*outputs, *node.reduced_axes()), 1, False)}
         todo = {read.value for read in node.reads}
@@ -183,7 +196,7 @@ class _Finder:
         tile, node = self.tiles[member.root], self._plain(member.root)
         if member.lanes is not None:
             factors, order, roles = member.nest()
-            return BlockTile(factors, order, roles, len(order), is_row=tile is not None)
+            return BlockTile(factors, order, roles, len(order), lanes=member.lanes)
         if tile is not None:
             return tile
         assert node is not None
@@ -196,24 +209,33 @@ class _Finder:
         return BlockTile(((),) * len(node.axes), order, (*blocks, *threads, *alone), len(order))
 
     def alone(self, value: int) -> BlockTile | None:
-        """The tile of a value that is in no kernel of others: a row whose extents are not known has parts."""
+        """The tile of a value that is in no kernel of others: the cheapest of lanes, blocks, and parts of a row."""
         tile, node = self.tiles[value], self.shaped.nodes[value]
         if tile is None or not tile.is_row:
             return tile
         assert isinstance(node, Assignment)
         outputs = tuple(dict.fromkeys(node.output_axes()))
-        member = Member(value, outputs, (*outputs, *node.reduced_axes()), 1, False)
-        lanes = self._lanes({value: member}) if outputs and not node.guards else None
-        if lanes is not None:
-            return self.row(replace(member, lanes=lanes))
-        part = shared_part_of_rows(node, self.extents, self.machine)
-        if part is None:
+        if not outputs:
             return tile
-        (axis,) = node.reduced_axes()
-        factors = tuple((part,) if n == axis else () for n in range(len(node.axes)))
-        blocks: list[Role] = ["p" for _ in (*outputs, axis)]
-        order = (*map(Loop, outputs), Loop(axis), Loop(axis, 1))
-        return BlockTile(factors, order, (*blocks, "t"), len(order))
+        member = Member(value, outputs, (*outputs, *node.reduced_axes()), 1, False)
+        lanes = [] if node.guards else self._lanes({value: member})
+        priced = [(self.row(replace(member, lanes=each)), price) for each, price in lanes]
+        work = sum_work(node, self.extents)
+        for part, price in [] if work is None else priced_parts(work, self.machine):
+            each = None if part is None else in_parts(node, outputs, (part,), "t", is_known=True)
+            priced.append((each or replace(tile, is_row=False), price))
+        if priced:
+            self.priced[value] = priced = cheapest_first(priced, attrgetter("merged"))
+            return priced[0][0]
+        device = self.machine.gpu()
+        rows = [self.extents.fixed(node.sizes[axis]) for axis in outputs]
+        are_many = None not in rows and device.multiprocessors <= prod(n or 0 for n in rows)
+        if are_many or len(node.reduced_axes()) > 1:
+            return tile
+        part = device.block_threads * device.vector_elements  # what threads add at a time
+        tile = in_parts(node, outputs, (part,), "t", is_known=False)
+        blocks: list[Role] = ["p" for _ in tile.order[1:]]
+        return replace(tile, roles=(*blocks, "t"))
 
     def _plain(self, value: int) -> Assignment | None:
         """An assignment that stores each element once, at axes of its own, and looks up none; None if it is another."""
@@ -251,16 +273,17 @@ class _Finder:
                         }
         return 0
 
-    def _are_enough(self, node: Assignment, rows: Axes) -> bool:
+    def _are_enough(self, root: Member) -> bool:
         """Whether there are rows for all multiprocessors, as far as that is known, or none is long."""
-        known = [self.extents.fixed(node.sizes[axis]) for axis in rows]
+        node = self.shaped.assignment(root.root)
+        known = [self.extents.fixed(node.sizes[axis]) for axis in root.rows]
         if None in known:
-            return not all(self.extents.is_small(node.sizes[axis]) for axis in rows)
-        others = [self.extents.fixed(node.sizes[a]) for a in range(len(node.axes)) if a not in rows]
-        work = prod(n or 0 for n in others)
-        if None not in others and work <= self.machine.threads.block_work:
+            return not all(self.extents.is_small(node.sizes[axis]) for axis in root.rows)
+        if self.machine.gpu().multiprocessors <= prod(n or 0 for n in known):
             return True
-        return self.machine.gpu().multiprocessors <= prod(n or 0 for n in known)
+        others = [self.extents.fixed(n) for a, n in enumerate(node.sizes) if a not in root.rows]
+        work = prod(n or 0 for n in others)
+        return None not in others and work <= self.machine.threads.block_work
 
     def _member(self, value: int, members: Mapping[int, Member], *, kept: bool) -> Member | None:
         """A value as one of a kernel, all of whose readers are; None where it is stored, or given."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import le
 
 from ilang.core.calculus.affine import Affine
 from ilang.core.dtype import BYTES
@@ -24,7 +25,7 @@ from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import Access, Arrays
-from ilang.core.schedule.choose.gpu_parts import has_few_results
+from ilang.core.schedule.choose.gpu_blocks import up
 from ilang.core.schedule.choose.tile import BlockTile
 
 WIDEST = max(BYTES.values())
@@ -44,75 +45,48 @@ def strided_loops(
         accesses: the indices of what it reads, each with the number of arrays.
         machine: what the blocks belong to.
     """
-    outputs, reduced = node.output_axes(), node.reduced_axes()
-    large = [axis for axis in outputs if not extents.is_small(node.sizes[axis])]
-    if not (large and reduced and _is_plain(node, accesses)):
+    if node.acc is None or not _is_plain(node, accesses):
         return None
-    last = large[-1]
-    outer, inner = outputs[: outputs.index(last)], outputs[outputs.index(last) + 1 :]
-    known = {axis: extents.fixed(node.sizes[axis]) or 0 for axis in (*inner, *reduced)}
+    sides = (node.output_axes()[::-1], node.reduced_axes()[:1])
+    large = (next((a for a in side if not extents.is_small(node.sizes[a])), None) for side in sides)
+    tiles = (_copies(node, extents, accesses, a, machine) for a in large if a is not None)
+    return next((tile for tile in tiles if tile is not None), None)
+
+
+def _copies(
+    node: Assignment, extents: Extents, accesses: Arrays, last: int, machine: Machine
+) -> BlockTile | None:
+    """The loops of blocks whose threads are adjacent along an axis, and have all of what follows it.
+
+    The axis is one of the result, or the first reduced one, of whose rows each block adds a part. Where many results
+    read the same rows, as those of a convolution read its weights, each block would copy them again: none has parts.
+    """
+    outputs, device = node.output_axes(), machine.gpu()
+    is_part = last not in outputs
+    outer = outputs if is_part else outputs[: outputs.index(last)]
+    inner, terms = outputs[len(outer) + 1 :], [a for a in node.reduced_axes() if a != last]
+    known = {axis: extents.fixed(node.sizes[axis]) or 0 for axis in (*inner, *terms)}
     copied = tuple(index for index in accesses if is_strided(index, last, known))
-    if 0 in known.values() or not copied:
+    is_shared = any({*outer} - {a for part in index for a in part.axes()} for index in copied)
+    if 0 in known.values() or not copied or (is_part and is_shared):
         return None
-    device = machine.gpu()
-    across = next((a for a in reversed(outer) if _moves_windows(copied, a, known)), None)
-    most = device.block_threads // prod(known[axis] for axis in inner)
-    threads = 1 << most.bit_length() >> 1  # so that blocks begin at sectors
-    while 0 < threads:
-        rows = 1 if across is None else machine.tiles.window_rows
-        sides = {across: rows, last: threads // rows} if across is not None else {last: threads}
-        block = {a: _at_most(n, extents.fixed(node.sizes[a])) for a, n in sides.items()}
+    rows = [_row(i, last, known) for i in copied if i[_place(i, last)].axis() is not None]
+    is_turned = any(row & (row - 1) == 0 for row in rows if 1 < row)
+    moving = None if is_part else _moving(copied, outer, known)
+    sides = {} if moving is None else {moving: machine.tiles.window_rows}
+    most = device.most_block_threads if is_part else device.block_threads
+    threads = up(1 + most // prod(known[a] for a in inner)) // 2  # blocks begin at sectors
+    while threads:
+        block = {**sides, last: threads // prod(sides.values())}
+        for axis, count in block.items():
+            if (extent := extents.fixed(node.sizes[axis])) is not None:
+                block[axis] = min(count, up(-(-extent // 2) if is_part else extent))
+        if is_part and block[last] < device.warp:
+            return None
         if _bytes(copied, accesses, {**known, **block}) <= device.shared_bytes:
-            return _loops(node, block, inner, _is_turned(copied, last, known), copied)
+            return _loops(node, block, inner, copied, is_turned=is_turned)
         threads = threads // 2 if device.warp < threads else 0
     return None
-
-
-def short_row_loops(
-    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> BlockTile | None:
-    """The loops of a reduction over rows of few elements, many of them for each element of the result; else None.
-
-    Each block copies rows that lie beside each other, and its threads share them. Where many results read the same
-    rows, as those of a convolution read its weights, each block would copy them again: a thread computes a result.
-
-    Args: as of ``strided_loops``.
-    """
-    first, *others = node.reduced_axes() or (None,)
-    if first is None or extents.is_small(node.sizes[first]) or not _is_plain(node, accesses):
-        return None
-    known = {axis: extents.fixed(node.sizes[axis]) or 0 for axis in others}
-    copied = tuple(index for index in accesses if is_strided(index, first, known))
-    if 0 in known.values() or not copied:
-        return None
-    outputs = set(node.output_axes())
-    is_shared = any(outputs - {a for part in index for a in part.axes()} for index in copied)
-    if is_shared and not has_few_results(node, extents, machine):
-        return None
-    device = machine.gpu()
-    count = extents.fixed(node.sizes[first])
-    rows = _at_most(device.most_block_threads, count)
-    if count is not None and count <= rows:
-        rows //= 2  # the second kernel has at least two parts to add
-    while device.warp <= rows:
-        if _bytes(copied, accesses, {**known, first: rows}) <= device.shared_bytes:
-            return _parts_of_rows(node, first, rows, _is_turned(copied, first, known), copied)
-        rows //= 2
-    return None
-
-
-def _parts_of_rows(
-    node: Assignment, first: int, rows: int, is_turned: bool, copied: tuple[Access, ...]
-) -> BlockTile:
-    """The loops of blocks that have so many iterations of the first reduced axis, and all of the others."""
-    outer = (Loop(first), *map(Loop, dict.fromkeys(node.output_axes())))
-    terms = tuple(Loop(axis) for axis in node.reduced_axes() if axis != first)
-    plain: list[Role] = ["" for _ in terms]
-    blocks: list[Role] = ["" for _ in outer[1:]]
-    inside = (*terms, Loop(first, 1)) if is_turned else (Loop(first, 1), *terms)
-    roles: tuple[Role, ...] = (*plain, "t") if is_turned else ("t", *plain)
-    factors = tuple((rows,) if axis == first else () for axis in range(len(node.axes)))
-    return BlockTile(factors, (*outer, *inside), ("p", *blocks, *roles), len(outer), strided=copied)
 
 
 def _is_plain(node: Assignment, accesses: Arrays) -> bool:
@@ -163,28 +137,15 @@ def _row(index: Access, last: int, known: Mapping[int, int]) -> int:
     return prod(_span(part, known) for part in index[_place(index, last) + 1 :])
 
 
-def _moves_windows(copied: Sequence[Access], axis: int, known: Mapping[int, int]) -> bool:
-    """Whether an axis moves windows of all copies, by no more than their size, and does nothing else."""
-    parts = [part for index in copied for part in index if axis in part.axes()]
-    windows = [part for part in parts if 1 < _span(part, {**known, axis: 1})]
-    return len(windows) == len(copied) == len(parts) and all(
-        part.coefficient(axis) <= _span(part, {**known, axis: 1}) for part in parts
-    )
-
-
-def _is_turned(copied: Sequence[Access], last: int, known: Mapping[int, int]) -> bool:
-    """Whether threads would go down a copy whose rows are a power of two long, so that they meet in banks."""
-    rows = [
-        _row(index, last, known)
-        for index in copied
-        if index[_place(index, last)].axis() is not None
-    ]
-    return any(1 < row and row & (row - 1) == 0 for row in rows)
-
-
-def _at_most(count: int, extent: int | None) -> int:
-    """So many, or, where there are fewer, the next power of two."""
-    return count if extent is None else min(count, 1 << max(0, extent - 1).bit_length())
+def _moving(copied: Sequence[Access], outer: Sequence[int], known: Mapping[int, int]) -> int | None:
+    """The last axis that moves windows of all copies, by no more than their size, and does nothing else."""
+    for axis in reversed(outer):
+        parts = [part for index in copied for part in index if axis in part.axes()]
+        sizes = [_span(part, {**known, axis: 1}) for part in parts]
+        steps = [part.coefficient(axis) for part in parts]
+        if len(parts) == len(copied) and all(map(le, steps, sizes)) and 1 < min(sizes):
+            return axis
+    return None
 
 
 def _bytes(copied: Sequence[Access], accesses: Arrays, block: Mapping[int, int]) -> int:
@@ -197,14 +158,20 @@ def _loops(
     node: Assignment,
     block: Mapping[int, int],
     inner: Sequence[int],
-    is_turned: bool,
     copied: tuple[Access, ...],
+    *,
+    is_turned: bool,
 ) -> BlockTile:
-    """The loops of blocks with so many elements of each of some axes, and all of the inner ones."""
-    outer = [Loop(axis) for axis in node.output_axes() if axis not in inner]
-    terms = [Loop(axis) for axis in node.reduced_axes()]
+    """The loops of blocks with so many elements of each of some axes, and all of the inner ones.
+
+    Copies stand inside of what is left of these and of axes of the result; a part of reduced ones is a block's.
+    """
+    reduced = node.reduced_axes()
+    parts = [Loop(axis) for axis in block if axis in reduced]
+    outer = [*parts, *(Loop(a) for a in dict.fromkeys(node.output_axes()) if a not in inner)]
     threads = [*(Loop(axis, 1) for axis in block), *map(Loop, inner)]
+    terms = [Loop(axis) for axis in reduced if axis not in block]
     loops = (*outer, *terms, *threads) if is_turned else (*outer, *threads, *terms)
-    roles: list[Role] = ["t" if loop in threads else "" for loop in loops]
+    roles: list[Role] = ["p" if x in parts else "t" if x in threads else "" for x in loops]
     factors = tuple((block[axis],) if axis in block else () for axis in range(len(node.axes)))
     return BlockTile(factors, loops, tuple(roles), len(outer), strided=copied)

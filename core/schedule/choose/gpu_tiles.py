@@ -23,8 +23,9 @@ from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import Access, Arrays
 from ilang.core.schedule.choose.gpu_blocks import BlockShape, priced_blocks
-from ilang.core.schedule.choose.gpu_parts import loops_of, part_of_elements, part_of_rows
-from ilang.core.schedule.choose.gpu_strides import short_row_loops, strided_loops
+from ilang.core.schedule.choose.gpu_parts import loops_of
+from ilang.core.schedule.choose.gpu_strides import strided_loops
+from ilang.core.schedule.choose.gpu_sums import priced_parts, sum_work
 from ilang.core.schedule.choose.gpu_windows import windows_tiles
 from ilang.core.schedule.choose.terms import PART, RUN
 from ilang.core.schedule.choose.tile import BlockTile, tiling
@@ -34,6 +35,8 @@ SIDE: tuple[Role, ...] = ("u", "t", "u")
 """The roles of the parts of a side of a contraction's tile: groups of elements, threads, elements of a group."""
 PARTS = {1: (0, 1, 0), 2: (0, 1, 2), 3: (1, 2, 3)}
 """The part of a side that each of them is, where it is split into so many; 0: none."""
+COLUMN = 2 * RUN
+"""Terms of a chunk of a column of unknown length: its partial result costs 1/256 of the terms."""
 SEQUENTIAL: Role = ""
 
 
@@ -52,9 +55,10 @@ def gpu_tile(
     priced = next(priced_tiles(node, extents, accesses, is_followed, machine), None)
     if priced is not None:
         return priced[0]
-    ways = (_across, _row, strided_loops, short_row_loops, _elements)
+    row = _row(node, extents, accesses)
+    ways = (_across, strided_loops, _elements)
     tiles = (way(node, extents, accesses, machine) for way in ways)
-    return next((tile for tile in tiles if tile is not None), None)
+    return row or next((tile for tile in tiles if tile is not None), None)
 
 
 def priced_tiles(
@@ -78,8 +82,14 @@ def priced_tiles(
 def _sides(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> tuple[int, int] | None:
-    """The axes of the rows and of the lanes of a contraction's tiles; None for another assignment."""
-    tile = tiling(node, accesses, _long_sides(node, extents), machine)
+    """The axes of the rows and of the lanes of a contraction's tiles; None for another assignment.
+
+    Of a sum of many terms no known extent of the result but 1 is small: sides of blocks fit it.
+    """
+    terms = prod(extents.usual(node.sizes[axis]) for axis in node.reduced_axes())
+    sides = {node.sizes[axis] for axis in node.output_axes() if PART <= terms}
+    several = {size for size in sides if 1 < (extents.fixed(size) or 0)}
+    tile = tiling(node, accesses, replace(extents, small=extents.small - several), machine)
     if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
     return tile.rows, tile.lanes
@@ -108,21 +118,6 @@ def _blocks(
     return BlockTile(tuple(factors), tuple(loops), (*outside, *inner), len(outer), room)
 
 
-def _long_sides(node: Assignment, extents: Extents) -> Extents:
-    """The extents of a program; of a sum of many terms no known extent of the result is small, so that tiles fit it.
-
-    An extent that comes at run time counts as many terms, unless it is small.
-    """
-    summed = [node.sizes[axis] for axis in node.reduced_axes()]
-    counts = {n: extents.fixed(n) for n in summed}
-    is_short = any(count is None and extents.is_small(n) for n, count in counts.items())
-    if is_short or prod(PART if (c := counts[n]) is None else c for n in summed) < PART:
-        return extents
-    known = {node.sizes[axis] for axis in node.output_axes()}
-    sides = {n for n in known if (extents.fixed(n) or 0) > 1}
-    return replace(extents, small=extents.small - sides)
-
-
 def _across(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
@@ -148,10 +143,8 @@ def _across(
     return BlockTile(tuple(factors), tuple(loops), _roles(outer, ("u", "t", "t")), len(outer))
 
 
-def _row(
-    node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
-) -> BlockTile | None:
-    """A reduction along memory: a block for each element of the result, or for a part, whose threads share the row."""
+def _row(node: Assignment, extents: Extents, accesses: Arrays) -> BlockTile | None:
+    """A reduction along memory: a block for each element of the result, whose threads share the row."""
     reduced = node.reduced_axes()
     if node.acc is None or node.base is not None or not reduced:
         return None
@@ -162,9 +155,6 @@ def _row(
     if last not in ends or last_axes & several or extents.is_small(node.sizes[last]):
         return None
     kept = tuple(dict.fromkeys(node.output_axes()))
-    each = part_of_rows(node, extents, machine)
-    if each is not None:
-        return _in_parts(node, kept, (each,), ("t",))
     order = (*kept, *reduced)
     roles = _roles(order[:-1], ("t",))
     return BlockTile(
@@ -175,32 +165,30 @@ def _row(
 def _elements(
     node: Assignment, extents: Extents, accesses: Arrays, machine: Machine
 ) -> BlockTile | None:
-    """A reduction of which a thread has each element, or, where these are few, a part of it."""
+    """A reduction of which a thread has a part of each element, where that takes less time than one of all terms.
+
+    Columns of unknown extents have chunks, of which each thread has as many as follow from their number.
+    """
     reduced, kept = node.reduced_axes(), tuple(dict.fromkeys(node.output_axes()))
     if node.acc is None or node.base is not None or not (reduced and kept):
         return None
-    first, last = reduced[0], kept[-1]
-    if extents.is_small(node.sizes[first]) or any(p.looked for each in accesses for p in each):
+    if any(part.looked for index in accesses for part in index):
         return None
-    columns = any(
-        index and (index[0].axis(), index[-1].axis()) == (first, last) for index in accesses
-    )
-    each = part_of_elements(node, extents, columns, machine)
+    work, each = sum_work(node, extents), None
+    if work is not None:
+        each, _ = priced_parts(work._replace(are_columns=True), machine)[0]
+    elif len(reduced) == 1 and not extents.is_small(node.sizes[reduced[0]]):
+        ends = (reduced[0], kept[-1])
+        columns = any(index and (index[0].axis(), index[-1].axis()) == ends for index in accesses)
+        each = COLUMN if columns else None
     if each is None:
         return None
-    is_run = RUN < each and len(reduced) == 1
-    factors = (each // RUN, RUN) if is_run else (each,)
-    is_known = None not in {extents.fixed(node.sizes[axis]) for axis in (*kept, *reduced)}
-    return _in_parts(node, kept, factors, (SEQUENTIAL,), is_known=is_known)
+    factors = (each // RUN, RUN) if RUN < each and len(reduced) == 1 else (each,)
+    return in_parts(node, kept, factors, SEQUENTIAL, is_known=work is not None)
 
 
-def _in_parts(
-    node: Assignment,
-    kept: tuple[int, ...],
-    factors: tuple[int, ...],
-    inner: tuple[Role],
-    *,
-    is_known: bool = True,
+def in_parts(
+    node: Assignment, kept: Sequence[int], factors: tuple[int, ...], inner: Role, *, is_known: bool
 ) -> BlockTile:
     """A reduction whose outermost reduced axis is split into chunks; ``inner`` is the role of its innermost loop.
 
@@ -215,7 +203,7 @@ def _in_parts(
     outer = (Loop(first), *elements) if is_known else (*elements, Loop(first))
     loops = (*outer, *inside, *map(Loop, others))
     roles: list[Role] = ["p" if loop == Loop(first) else SEQUENTIAL for loop in loops[:-1]]
-    return BlockTile(tuple(splits), loops, (*roles, *inner), len(loops))
+    return BlockTile(tuple(splits), loops, (*roles, inner), len(loops))
 
 
 def _roles(outer: Sequence[object], inner: tuple[Role, ...]) -> tuple[Role, ...]:

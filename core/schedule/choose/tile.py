@@ -46,13 +46,23 @@ Factors = tuple[tuple[int, ...], ...]
 
 
 @record
+class RowLanes:
+    """The lanes of a row on a GPU, the adjacent elements that each moves at a time, and their role: a warp's or not."""
+
+    lanes: int
+    vector: int
+    role: Role
+
+
+@record
 class BlockTile:
     """The loops of an assignment whose innermost ones are a block's; ``depth`` of them stand outside the copies.
 
     Of what it reads, a copy is made where an access lacks one of its axes, or runs across. Blocks fill copies again and
     again where there is ``room`` for two of each, in bytes; none where they fill them once. ``is_row`` says that the
     threads of a block share each element of a reduction along memory. Where threads would read in strides, ``strided``
-    has all accesses that are copied. Copies have two buffers where ``doubled`` says so.
+    has all accesses that are copied. Copies have two buffers where ``doubled`` says so. What a row is made of has the
+    same ``lanes``.
     """
 
     factors: Factors
@@ -63,6 +73,7 @@ class BlockTile:
     is_row: bool = False
     strided: tuple[Access, ...] | None = None
     doubled: bool = False
+    lanes: RowLanes | None = None
 
 
 @record

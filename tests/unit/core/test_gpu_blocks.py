@@ -113,5 +113,5 @@ def test_the_best_blocks_are_shown(text: str, shapes: tuple[tuple[int, ...], ...
 
 
 def test_what_has_no_price_on_a_gpu_is_said() -> None:
-    assert "contractions and convolutions" in str(reasons("ij~ji", (3, 4)))
-    assert "contractions and convolutions" in str(reasons(f"{PRODUCT} | i:4 | i j k i' 0"))
+    assert "contractions, convolutions and rows" in str(reasons("ij~ji", (3, 4)))
+    assert "contractions, convolutions and rows" in str(reasons(f"{PRODUCT} | i:4 | i j k i' 0"))

@@ -13,7 +13,9 @@ from ilang.core.ir import kernel as ir
 from ilang.core.ir.gpu import ThreadLoop
 from ilang.core.ir.rewriting import accesses
 from ilang.core.machine import GPU
-from ilang.core.schedule.choose.gpu_row_lanes import lanes_of_row
+from ilang.core.schedule.choose.gpu_price import FULL
+from ilang.core.schedule.choose.gpu_sums import SumWork, priced_lanes
+from ilang.core.schedule.choose.tile import RowLanes
 from tests.shares import one_in
 
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
@@ -24,6 +26,12 @@ def scheduled(text: str, *shapes: tuple[int, ...]) -> list[str]:
     graph = pipeline.graph_of(pipeline.text_component(text), "f")
     told = pipeline.explain(graph, list(shapes), machine=GPU).execution.schedule
     return [f"{row.text} {row.schedule}" for row in told]
+
+
+def lanes_of_row(extent: int, rows: int | None, width: int) -> RowLanes | None:
+    """The lanes of a kernel of four values of all elements and two of rows; None where registers have no room."""
+    work = SumWork(FULL if rows is None else rows, (extent,), width, 4, 2, is_kept=True)
+    return next((lanes for lanes, _ in priced_lanes(work, GPU)), None)
 
 
 def bound(text: str, *shapes: tuple[int, ...]) -> tuple[ir.Program, ThreadLoop]:
@@ -53,23 +61,23 @@ def test_registers_keep_what_several_passes_need() -> None:
 
 
 def test_rows_that_registers_cannot_keep_are_read_again() -> None:
-    assert lanes_of_row(100_000, None, 4, (4, 2), GPU) is None
+    assert lanes_of_row(100_000, None, 4) is None
     assert scheduled(SOFTMAX, (512, 100_000))[-1] == "ij/i~ij || i 1 j 0 | i:p,j:t"
 
 
 def test_few_rows_have_more_lanes() -> None:
-    many, few = (lanes_of_row(1024, rows, 4, (4, 2), GPU) for rows in (100_000, 100))
+    many, few = (lanes_of_row(1024, rows, 4) for rows in (100_000, 100))
     assert many is not None
     assert few is not None
     assert many.lanes < few.lanes
 
 
 def test_rows_of_wide_elements_keep_fewer() -> None:
-    narrow, wide = (lanes_of_row(1024, 100_000, width, (4, 2), GPU) for width in (4, 8))
+    narrow, wide = (lanes_of_row(1024, 100_000, width) for width in (4, 8))
     assert narrow is not None
     assert wide is not None
     assert (narrow.vector, wide.vector) == (4, 2)
-    assert wide.each() < narrow.each()
+    assert narrow.lanes < wide.lanes
 
 
 @pytest.mark.parametrize(
@@ -90,3 +98,25 @@ def test_rows_of_any_length_are_right(columns: int, dtype: type) -> None:
 def test_no_rows_are_right() -> None:
     assert np.asarray(i(SOFTMAX)(np.zeros((0, 10), np.float32), target="cuda-emulated")).size == 0
     assert np.asarray(i("+ij~i")(np.zeros((3, 0), np.float32), target="cuda-emulated")).sum() == 0
+
+
+def test_few_rows_have_parts_only_where_registers_do_not_keep_them() -> None:
+    assert scheduled("+ij~i", (16, 8192)) == ["+ij~i | j:256 | i j' j | i:p,j':t,j:u"]
+    assert scheduled("+ij~i", (16, 131072)) == ["+ij~i | j:4096 | j i j' | j:p,i:p,j':t"]
+    assert len(bound(SOFTMAX, (16, 8192))[0].kernels) == 1
+
+
+def test_a_last_turn_that_few_blocks_have_is_worth_parts() -> None:
+    """Of 200 rows 68 multiprocessors would have two each, and 64 one."""
+    assert scheduled("+ij~i", (131, 50_000)) == ["+ij~i || i j | i:p,j:t"]
+    assert scheduled("+ij~i", (200, 1_000_000)) == ["+ij~i | j:200704 | j i j' | j:p,i:p,j':t"]
+
+
+@pytest.mark.parametrize("text", ["+ij~i", SOFTMAX])
+def test_candidates_of_rows_are_explained(text: str) -> None:
+    shaped = pipeline.infer(
+        pipeline.graph_of(pipeline.text_component(text), "f"), shapes=[(4096, 1024)]
+    )
+    (priced,) = pipeline.why(shaped, GPU).priced
+    assert len(priced.candidates) == 3
+    assert scheduled(text, (4096, 1024))[-1].endswith(priced.candidates[0].schedule)
