@@ -105,7 +105,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("run", PROGRAM, "text.npy"), "E0728", "x.astype(numpy.float32)"),
         (("run", PROGRAM, "bad.npz"), "E0728", "numpy.savez("),
         (("run", "net.i", "--load", "x.npy", "[[1]]"), "E0761", "it is a .npy file"),
-        (("build", "net.i", "--shape", "x=n|n"), "E0766", "--shape x='n|784'"),
+        (("build", "net.i", "--shape", "x=n|n"), "E0766", "--shape x='n|3'"),
         (("check", "net.i", "--def", "linar"), "E0808", "it defines net"),
         (("build", "lib.i", "--def", "nope"), "E0808", "it defines root"),
         (("train", "model.i", "--lr", "0.5"), "E0802", "--config lr=0.1"),
