@@ -13,7 +13,7 @@ from ilang.core.explain.expression import (
     stored_text,
     typed,
 )
-from ilang.core.ir.graph import UNNAMED
+from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 
 if TYPE_CHECKING:
@@ -144,6 +144,27 @@ def signature(shaped: Shaped) -> str:
     takes = [parameter(tensor.name, tensor.dtype, extents) for tensor, extents in inputs]
     gives = [tensor_type(shaped, value) for value in shaped.outputs]
     return head_text("" if shaped.name == UNNAMED else shaped.name, takes, gives)
+
+
+def equal_names(graph: Graph, shaped: Shaped) -> str:
+    """A remark on names of a head that the body makes one size: ``n and m are one size: write m for both``.
+
+    Empty where each name is a size of its own. The name that is kept is the one that the program goes by.
+    """
+    numbers = {shaped.tensors[value].name: shaped.tensors[value].dims for value in shaped.inputs}
+    names: dict[int, dict[str, None]] = {}
+    for each in graph.annotations:
+        if each.of != graph.name or each.dims is None:
+            continue
+        for number, word in zip(numbers.get(each.name, ()), each.dims, strict=False):
+            if isinstance(word, str):
+                names.setdefault(number, {})[word] = None
+    alike = [(number, [*each]) for number, each in names.items() if 1 < len(each)]
+    return "; ".join(
+        f"the body makes {', '.join(words[:-1])} and {words[-1]} one size: "
+        f"write {shaped.sizes[number].name} for each"
+        for number, words in alike
+    )
 
 
 def tensor_type(shaped: Shaped, value: int) -> str:

@@ -82,7 +82,7 @@ def run(request: Request, screen: Screen) -> int:
 
 def _refuse_program(path: str) -> None:
     """Refuse a program, or a name of a library, in the place of a file. Raises: CommandError E0816."""
-    is_program = "~" in path or "(" in path or path in defined_in()
+    is_program = path in defined_in() or ("=" not in path and ("~" in path or "(" in path))
     if is_program and not is_file(path):
         help_line = f"write `name = {path}` to a file such as model.i, and `i build model.i`"
         raise CommandError(
@@ -162,10 +162,13 @@ def _tell(
 
     from ilang.codegen.project.render import fixed
     from ilang.core.explain.explanation import assumed_notes
+    from ilang.core.explain.page import equal_names
 
     for graph in graphs:
-        for note in assumed_notes(fixed(graph, shapes)):
-            screen.note(f"{graph.name}: {note}")
+        shaped = fixed(graph, shapes)
+        for note in (*assumed_notes(shaped), equal_names(graph, shaped)):
+            if note:
+                screen.note(f"{graph.name}: {note}")
     stem, wanted = written[0].stem, Path(source).stem
     if stem == f"{wanted}_model":
         screen.note(f"files are called {stem}: {wanted} is a header or a library of the system")

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from ilang.codegen.session.function import Function
     from ilang.core.build.program import Given
 
-Checked = tuple[str, "dict[str, ScheduleCheck | CudaCheck]", dict[str, object]]
-"""A definition in one line, the checks of its schedule and its CUDA, and its inputs and outputs as data."""
+Checks = dict[str, "ScheduleCheck | CudaCheck"]
+Checked = tuple[str, Checks, dict[str, object]]
+"""A definition in one line, the checks of its schedule and its CUDA, its inputs and outputs as data."""
 Check = tuple[str | None, int, bool, Callable[[], Checked]]
 """A definition to check, or the program itself: its name, its expressions, whether it is part of others, the check."""
 Shapes = Mapping[str, str]
@@ -201,17 +202,16 @@ def _components(
 def _checked(graph: Graph, is_part: bool, target: str, shapes: Shapes) -> Checked:
     """A component in one line, and how its schedule was checked; for CUDA its kernels too, on the emulator."""
     from ilang.codegen.project.checking import check_schedules
-    from ilang.core.explain.page import ends_of
+    from ilang.core.explain.page import ends_of, equal_names
 
     fixed = {name: parse_shape(shapes[name]) for name in graph.input_names() if name in shapes}
     line, shaped = describe(graph, is_part, target, fixed)
     if shaped is None:
         names = [{"name": name, "dtype": None, "shape": None} for name in graph.input_names()]
         return line, {}, {"inputs": names}
-    schedule = check_schedules(shaped)
-    report: dict[str, ScheduleCheck | CudaCheck] = (
-        {} if schedule is None else {"schedule": schedule}
-    )
+    schedule, remark = check_schedules(shaped), equal_names(graph, shaped)
+    line = f"{line}   {remark}" if remark else line
+    report: Checks = {} if schedule is None else {"schedule": schedule}
     if target == "cuda":
         from ilang.codegen.project.emulation import check_cuda
 

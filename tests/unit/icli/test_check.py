@@ -182,3 +182,28 @@ def test_one_definition(tmp_path: Path) -> None:
     )
     said = i("check", "m.i", "--def", "half", "--shape", "x=4|3", cwd=tmp_path).stdout
     assert said == "op half(x)   1 parameter, 3 numbers\n"
+
+
+def test_names_of_a_head_that_are_one_size_are_told(tmp_path: Path) -> None:
+    """A head that promises more than its body gives, in `i check` and in `i build`."""
+    text = (
+        "f(x[n,m], y[m,n]) = ij+ij~ij\n"
+        'g(x[n,m], y[n]) = elementwise("f: a, b -> a * b")\n'
+        "h(x[a,b,c], y[b,c,a]) = ijk+ijk~ijk\n"
+        "k(x[n,m], y[m,k], z[n,n]) = (ik*kj~ijk >> +ijk~ij) | ii~i\n"
+        "l(x[p,q]) = k2(x, x)\n"
+        "k2(x[n,m], y[n,m]) = ij+ij~ij\n"
+    )
+    (tmp_path / "m.i").write_text(text, "utf-8")
+    lines = i("check", "m.i", cwd=tmp_path).stdout.splitlines()
+    assert [line.partition("   ")[2] for line in lines] == [
+        "the body makes n and m one size: write m for each",
+        "the body makes n and m one size: write n for each",
+        "the body makes a, b and c one size: write b for each",
+        "",
+        "",
+        "",
+    ]
+    told = i("build", "m.i", "-o", "out", cwd=tmp_path).stderr
+    assert "f: the body makes n and m one size: write m for each" in told
+    assert told.count("one size") == 3
