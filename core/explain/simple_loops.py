@@ -1,9 +1,9 @@
 """The loops that run, simplified for a reader: their order, tiles, copies and vectors, without edges and conversions.
 
 Example, a sum over rows:
-    for i                     cores share this loop
+    for i in 0..n_i           cores share this loop
       acc = 0
-      for j                   vectorized, 16 lanes
+      for j in 0..n_j         vectorized, 16 lanes
         acc += in0[i,j]
       out[i] = acc
 
@@ -111,6 +111,7 @@ class _Simple(KernelLoops):
         super().__init__(program, kernel)
         self.is_exact = False
         self.named = names
+        self.loops = {name for each in program.kernels for name in each.names}
         self.parts = parts
         self.marks = StatementMarks(program, kernel)
         arrays = [program.buffers[n] for n in named(kernel.body)]
@@ -292,8 +293,7 @@ class _Simple(KernelLoops):
         by = f" by {step}" if 1 < step else ""
         if loop.chunk is not None:
             return f"{first}{name} in block {self.letters[loop.chunk[2]]} of 0..{end}{by}"
-        is_named = name == end and not by and start == "0"
-        return f"{first}{name}" if is_named else f"{first}{name} in {start}..{end}{by}"
+        return f"{first}{name} in {start}..{end}{by}"
 
     def _stepped(self, loop: ir.For) -> str:
         """The end of a loop in elements, which go on by ``steps`` from one iteration to the next.
@@ -315,7 +315,7 @@ class _Simple(KernelLoops):
         """A letter that no other loop has; inside of ``outer`` loops in steps that of the last one, with a stroke."""
         name, size = self.kernel.names[loop.variable], self.program.sizes[loop.size]
         if name.rpartition("_")[0] in self.named:
-            name = size.name if size.fixed is None and size.name.isalnum() else "r"
+            name = size.name if size.fixed is None and size.name in self.loops else "r"
         taken = {*self.letters.values(), *self.variables.values(), *self.scalars}
         if outer:
             return fresh_letter(f"{self.letters[outer[-1]]}'", taken)
@@ -342,9 +342,9 @@ class _Simple(KernelLoops):
         return outer if outer and outer[0] in self.whole else []
 
     def _end(self, number: int) -> str:
-        """An extent by its name, unless a loop has that name."""
+        """An extent by its name, unless a loop of the program has that name: then as in all loops, ``n_i``."""
         size = self.program.sizes[number]
-        known = size.fixed is None and size.name not in self.letters.values()
+        known = size.fixed is None and size.name not in self.loops
         return size.name if known else super()._end(number)
 
     def _choice(self, s: ir.If, depth: int, shared: bool) -> Iterator[LoopLine]:
