@@ -32,11 +32,14 @@ MOST_PADDING = 0.25
 def kernel_to_named(program: Program) -> Program:
     """The program whose kernels have constants, and loops with short names."""
     kernels = tuple(_named(program, kernel) for kernel in program.kernels)
-    return replace(program, kernels=kernels)
+    is_same = all(one is other for one, other in zip(kernels, program.kernels, strict=True))
+    return program if is_same else replace(program, kernels=kernels)
 
 
 def _named(program: Program, kernel: Kernel) -> Kernel:
-    return _Naming(program, replace(kernel, names=_Scopes(kernel).names())).run()
+    """The kernel with names; itself where none is new."""
+    named = _Naming(program, replace(kernel, names=_Scopes(kernel).names())).run()
+    return kernel if named == kernel else named
 
 
 class _Scopes:

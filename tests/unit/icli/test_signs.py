@@ -185,7 +185,7 @@ STATEMENTS = [one for one in EXAMPLES if one[1].startswith(("for ", "backprop(",
 PROGRAMS = [
     one
     for one in EXAMPLES
-    if re.match(r"(?:einsum|einx\.\w+|elementwise)\(|.*\w~", one[1]) and one not in DEFINITIONS
+    if re.match(r"(?:einsum|einx\.\w+|elementwise)\(|[^=]*\w~", one[1]) and one not in DEFINITIONS
 ]
 
 

@@ -81,9 +81,9 @@ def test_a_written_schedule_is_replaced(
     assert "2.00 times as fast as the written schedule, spread 0%\n" in shown
     assert "2.00 times as fast as the chosen schedule, spread 0%; " in shown
     assert f"written into {path}" in shown
-    loops = "| i:6,j:32 | j{} i k i' j'"
+    loops = "| i:6,j:32 | {}i j k i' j'"
     first, second = "| i:4,j:8 | i j k i' j'  #", "| i:4,j:8 | i j k i' j' 0"
-    replaced = WRITTEN.replace(first, f"{loops.format(' 1')}  #")
+    replaced = WRITTEN.replace(first, f"{loops.format('1 ')}  #")
     assert path.read_text() == replaced.replace(second, f"{loops.format('')} 0")
     assert i("check", str(path)).returncode == 0
 
