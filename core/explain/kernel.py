@@ -97,8 +97,8 @@ def called_again(program: ir.Program, kernel: ir.Kernel, call: ir.Call) -> str:
     )
 
 
-def _memory_kind(buffer: ir.Buffer) -> str | None:
-    """The kind of a kernel's own memory; None for that of callers."""
+def _memory_kind(program: ir.Program, buffer: ir.Buffer) -> str | None:
+    """The kind of a kernel's own memory; None for that of callers. What kernels of a GPU share is global memory."""
     match buffer.role:
         case "input" | "output" | "inout":
             return None
@@ -107,7 +107,8 @@ def _memory_kind(buffer: ir.Buffer) -> str | None:
         case "view":
             return "view"
         case "temporary":
-            return buffer.space or ("private" if buffer.private else "shared")
+            whole = "shared" if program.machine.device is None else "global"
+            return buffer.space or ("private" if buffer.private else whole)
         case _:
             assert_never(buffer.role)
 
@@ -133,7 +134,7 @@ def _declarations(program: ir.Program, kernel: ir.Kernel) -> Iterator[str]:
     words = []
     for number in sorted(touched):
         buffer = program.buffers[number]
-        kind = _memory_kind(buffer)
+        kind = _memory_kind(program, buffer)
         if kind is not None:
             dims = ",".join(_extent(program, size) for size in buffer.dims)
             is_view = buffer.role == "view"
