@@ -24,7 +24,8 @@ MARKS = re.compile(rf"""[]\[{{}});,#\n]|\([{BLANKS}]*+(?:'[^']*+'?)?|"[^"]*+"?""
 """Characters that divide a text, and quotes; single ones follow a parenthesis."""
 BLOCKS = re.compile(r"(?:for|if)\b")
 """The beginning of a statement that ends with a brace."""
-ELSE = re.compile(rf"[{BLANKS}]*else\b")
+NEXT = re.compile(rf"[{BLANKS}]*(?!else\b)(?:\w|\"|~~)")
+"""The beginning of a statement after another one: a word, a string or a comment. Operators go on with a condition."""
 BYTE_ORDER_MARK = "\ufeff"
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -153,5 +154,5 @@ def divided(
 
 
 def _ends_with_brace(reader: Reader, start: int, end: int) -> bool:
-    """Whether a statement ends with the brace before ``end``: one of ``for`` or ``if``, without an ``else``."""
-    return reader.matches(BLOCKS, start) is not None and reader.matches(ELSE, end) is None
+    """Whether a statement ends with the brace before ``end``: one of ``for`` or ``if``, where another one follows."""
+    return reader.matches(BLOCKS, start) is not None and reader.matches(NEXT, end) is not None

@@ -117,8 +117,7 @@ def test_long_sums_of_columns_are_accurate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "tile"),
-    [((1439, 299, 15), "15"), ((1439, 303, 15), "15"), ((1439, 303, 33), "5,33")],
+    ("shape", "tile"), [((1439, 299, 15), "15"), ((1439, 303, 15), "15"), ((1439, 303, 33), "5,33")]
 )
 def test_registers_hold_extremes_of_short_rows(shape: tuple[int, ...], tile: str) -> None:
     """Where all terms come from memory, waiting for the extreme of those before takes no time."""
