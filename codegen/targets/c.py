@@ -15,13 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from ilang.codegen.targets import c_library, c_scalar, c_variants
-from ilang.codegen.targets.braces import braced, branches, indented
+from ilang.codegen.targets.braces import LEFT_SMALL, braced, branches, indented
 from ilang.codegen.targets.c_entry import Entry
 from ilang.codegen.targets.c_header import beginning_of, declarations, signature
 from ilang.codegen.targets.c_parallel import KernelFunctions, outlined
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
-    LEFT_SMALL,
     Ends,
     InLane,
     comment,

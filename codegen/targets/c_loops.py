@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ilang.codegen.targets.braces import braced
-from ilang.codegen.targets.cfamily import C_TYPES, LEFT_SMALL, Ends, Held, Spelling
+from ilang.codegen.targets.braces import LEFT_SMALL, braced
+from ilang.codegen.targets.cfamily import C_TYPES, Ends, Held, Spelling
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.kernel import Define, For, If, Statement, Store

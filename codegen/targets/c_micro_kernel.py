@@ -358,7 +358,7 @@ class Renamed(KernelNames):
 
     def __init__(self, plain: Spelling, names: Mapping[int, str]) -> None:
         """Other names for variables of the kernel of ``plain``."""
-        super().__init__(plain.program, plain.kernel)
+        super().__init__(plain.program, plain.kernel, constants=plain.constants)
         self.names = names
 
     def variable(self, number: int) -> str:
@@ -375,7 +375,7 @@ class VectorSpelling(Spelling):
         Some variables of loops over rows and lanes count within a part of the tile; reads use where that is in the
         tensor, which stays inside its dimension.
         """
-        super().__init__(plain.program, plain.kernel)
+        super().__init__(plain.program, plain.kernel, constants=plain.constants)
         self.reads = Renamed(plain, {n: f"in_{plain.variable(n)}" for n in tile.counted()})
         self.tile = tile.buffer
         self.lanes = tile.vector

@@ -146,12 +146,18 @@ def stored_name(program: Program, tile: int) -> str:
 class KernelNames:
     """The names of one kernel as C text: extents, variables, elements of buffers, and indices and loops over them."""
 
-    def __init__(self, program: Program, kernel: Kernel | None, counter: str = "int64_t") -> None:
+    def __init__(
+        self,
+        program: Program,
+        kernel: Kernel | None,
+        counter: str = "int64_t",
+        constants: ConstantNames | None = None,
+    ) -> None:
         """Names for a kernel, or for the program's own function (``kernel`` None); loops count in a ``counter``."""
         self.program = program
         self.kernel = kernel
         self.counter = counter
-        self.constants = ConstantNames(kernel)
+        self.constants = constants or ConstantNames(kernel)
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
@@ -509,7 +515,7 @@ class InLane(Spelling):
 
     def __init__(self, plain: Spelling) -> None:
         """Names as ``plain`` has them, but for variables that have lanes."""
-        super().__init__(plain.program, plain.kernel)
+        super().__init__(plain.program, plain.kernel, constants=plain.constants)
 
     def local(self, number: int) -> str:
         """A scalar variable; of one with lanes, that of the loop over ``lane``."""
@@ -522,7 +528,7 @@ class Held(Spelling):
 
     def __init__(self, plain: Spelling, held: Mapping[scalars.Scalar, str]) -> None:
         """Names as ``plain`` has them; ``held`` are scalars, each with the text of what holds it."""
-        super().__init__(plain.program, plain.kernel, plain.counter)
+        super().__init__(plain.program, plain.kernel, plain.counter, plain.constants)
         self.held = held
 
     def expression(self, scalar: scalars.Scalar) -> str:
@@ -557,13 +563,6 @@ CALLS = frozenset(
     if not p.notation.c and p.expansion is None and p.kind in ("arithmetic", "float")
 )
 """Primitives spelled as a call."""
-
-
-LEFT_SMALL = "#pragma GCC unroll 1"
-"""Stands before a loop that becomes vector code: the iterations that vectors leave over stay a loop.
-
-GCC writes each of them out else, which is a sixth of the time that a program of rows takes to compile.
-"""
 
 
 def _is_operator(scalar: scalars.Apply) -> bool:

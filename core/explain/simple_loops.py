@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import starmap
 from typing import Literal
@@ -55,6 +55,7 @@ def simple_loops(program: ir.Program, names: Mapping[str, str]) -> tuple[LoopLin
     known: set[int] = set()
     viewed: set[BufferId] = set()
     parts = program.parts()
+    loops = {name for each in program.kernels for name in each.names}
     calls = program.launched()
     stored = [
         {call.array(s.buffer) for s in ir.every(program.kernels[call.kernel].body, ir.Store)}
@@ -73,7 +74,7 @@ def simple_loops(program: ir.Program, names: Mapping[str, str]) -> tuple[LoopLin
             if call.arrays:
                 arrays = [program.buffers[call.array(n)] for n in program.numbers()]
                 placed = replace(program, buffers=tuple(arrays))
-            lines += _Simple(placed, kernel, names, parts).shown(kernel.body, 0)
+            lines += _Simple(placed, kernel, names, parts, loops).shown(kernel.body, 0)
         known.add(call.kernel)
         whole = written.difference(*stored[number + 1 :])
         lines += [_view(program, n, True) for n in views if n in whole]
@@ -107,11 +108,13 @@ class _Simple(KernelLoops):
         kernel: ir.Kernel,
         names: Mapping[str, str],
         parts: Mapping[int, tuple[int, int]],
+        counted: Set[str],
     ) -> None:
+        """``counted`` are the names of all loop variables of the program."""
         super().__init__(program, kernel)
         self.is_exact = False
         self.named = names
-        self.loops = {name for each in program.kernels for name in each.names}
+        self.loops = counted
         self.parts = parts
         self.marks = StatementMarks(program, kernel)
         arrays = [program.buffers[n] for n in named(kernel.body)]

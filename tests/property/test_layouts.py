@@ -99,7 +99,7 @@ def test_refusals_speak_of_dimensions_as_written() -> None:
     f = elementwise("f", ["x0 + x1"])
     with pytest.raises(Error) as caught:
         f(np.asfortranarray(np.ones((3, 5))), np.ones(4), target="numpy")
-    assert "5 in in0 (dimension 1)" in caught.value.message
+    assert "5 in x0 (dimension 1)" in caught.value.message
 
 
 def test_layouts_that_are_said() -> None:
