@@ -156,7 +156,7 @@ def test_no_common_word_is_taken(
 
 
 def test_other_names_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    built(tmp_path, "exp(register[n], x[double]) = i+i~i\n", "--prefix", "none")
+    built(tmp_path, "exp(register[double], x[double]) = i+i~i\n", "--prefix", "none")
     said = capsys.readouterr().err.splitlines()
     assert said == [
         "exp is called exp_fn in C, where that name is taken",
