@@ -65,13 +65,6 @@ def number_text(node: ast.Constant) -> str:
     return repr(node.value)
 
 
-def first_of(arguments: Sequence[ast.expr]) -> ast.expr:
-    """The first argument. Raises: NoSpellingError (there is none)."""
-    if not arguments:
-        raise NoSpellingError
-    return arguments[0]
-
-
 def whole_numbers(nodes: Sequence[ast.expr]) -> list[int]:
     """The sizes that arguments are, one by one or in one tuple. Raises: NoSpellingError."""
     parts = [
