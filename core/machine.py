@@ -119,11 +119,6 @@ class Memory:
 
     Fields:
         line_bytes: what comes together.
-        page_bytes: how far ahead of what is stored memory is fetched.
-        fetched_bytes: how much is fetched at a time: a compiler makes vectors of loops that do nothing else, and few
-            lines wait at once.
-        fetched_elements: how many elements a loop in lanes fetches at a time.
-        ahead_bytes: how far ahead of what is read memory is fetched that no cache holds.
         streamed_bytes: results from this size on are written past the caches.
         kept_bytes: matrices that take no more stay in the caches from where they are computed to where they are read.
         unit_stride: the cost of a step of a loop along the last dimension of an access that it moves, per element.
@@ -134,10 +129,6 @@ class Memory:
     """
 
     line_bytes: int
-    page_bytes: int
-    fetched_bytes: int
-    fetched_elements: int
-    ahead_bytes: int
     streamed_bytes: int
     kept_bytes: int
     unit_stride: float = 1.0
@@ -420,15 +411,7 @@ CPU = Machine(
         block=(32, 64),  # two lines of 64 bytes, and four, of f32
         gain=4,
     ),
-    memory=Memory(
-        line_bytes=64,
-        page_bytes=4096,
-        fetched_bytes=512,
-        fetched_elements=256,
-        ahead_bytes=8192,
-        streamed_bytes=32 << 20,
-        kept_bytes=1 << 20,
-    ),
+    memory=Memory(line_bytes=64, streamed_bytes=32 << 20, kept_bytes=1 << 20),
     threads=Threads(
         most=64,
         scratch_bytes=64 << 20,
@@ -485,10 +468,6 @@ GPU = Machine(
     ),
     memory=Memory(
         line_bytes=256,  # what cudaMalloc aligns to
-        page_bytes=4096,
-        fetched_bytes=128,
-        fetched_elements=32,
-        ahead_bytes=0,
         streamed_bytes=1 << 62,
         kept_bytes=256 << 20,  # scores of 4096 for as many, four times
     ),

@@ -134,9 +134,7 @@ CPU_PASSES = (
     _kernel_pass("cpu.tiles", "tiles as micro-kernels, in vector registers, with packing"),
     FOLDS,
     _kernel_pass("cpu.outlined", "functions of parallel loops"),
-    _kernel_pass(
-        "cpu.versions", "loops unrolled, with prefetches, split at boundaries, or with reciprocals"
-    ),
+    _kernel_pass("cpu.versions", "loops unrolled, split at boundaries, or with reciprocals"),
     GUARDS,
     NAMES,
 )

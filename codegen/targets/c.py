@@ -311,20 +311,6 @@ class _Emission:
         return functions.together(loops, self._block(loops[-1].body, functions))
 
     def _plain_for(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
-        """A loop one iteration after the other, a chunk at a time where it fetches."""
-        if loop.prefetch is None:
-            return self._divided(loop, ends, functions)
-        from ilang.codegen.targets.c_loops import chunk, chunked
-
-        spelling = functions.spelling
-        within = Ends(ends.start, ends.end)
-        lines = self._divided(loop, chunk(loop, loop.prefetch, within, spelling), functions)
-        chunks = chunked(loop, loop.prefetch, within, spelling, lines)
-        if not ends.value:
-            return chunks
-        return braced("", (f"const int64_t {ends.end} = {ends.value};", *chunks))
-
-    def _divided(self, loop: ir.For, ends: Ends, functions: KernelFunctions) -> Iterator[str]:
         """A loop; where all is divided by one number, a loop that does not divide stands before."""
         iterations = self._iterations(loop, ends, functions)
         if not isinstance(loop.version, Apply):
@@ -381,15 +367,7 @@ class _Emission:
         else:
             yield f"const int64_t {end} = {size};"
             yield f"const int64_t {whole} = {multiple};"
-        ends = Ends(start, whole)
-        if loop.prefetch is None:
-            yield from self._blocks_of_lanes(loop, ends, functions)
-        else:
-            from ilang.codegen.targets.c_loops import chunk, chunked
-
-            of_chunk = chunk(loop, loop.prefetch, ends, spelling)
-            blocks = self._blocks_of_lanes(loop, of_chunk, functions)
-            yield from chunked(loop, loop.prefetch, ends, spelling, blocks)
+        yield from self._blocks_of_lanes(loop, Ends(start, whole), functions)
         if left != "0":
             yield LEFT_SMALL
             head = f"for (int lane = 0; lane < {left}; ++lane)"

@@ -127,11 +127,6 @@ class Ends:
         more = f", {self.end} = {self.value}" if self.value else ""
         return f"int64_t {name} = {self.start}{more}"
 
-    def iterations(self) -> int | None:
-        """The number of iterations, where both ends are numbers."""
-        known = self.start.isdigit() and self.end.isdigit()
-        return int(self.end) - int(self.start) if known else None
-
 
 def deferred_name(program: Program, copy: int) -> str:
     """The name of what says that a tile fills a copy, and no loop before it."""

@@ -149,25 +149,6 @@ def _reads(
     demand(padded or inside, "lanes end with their row")
 
 
-def prefetch(program: ir.Program, loop: ir.For, demand: Demand) -> None:
-    """Verify that a loop fetches whole lines of rows that the loop walks element by element."""
-    if loop.prefetch is None:
-        return
-    demand(loop.copies is None and loop.role != "u", "a loop in copies fetches nothing")
-    demand(bool(loop.prefetch.lines), "a loop that fetches says what")
-    for step, loads in loop.prefetch.lines:
-        demand(0 < step, "a loop fetches a line at every so many iterations")
-        whole = loop.prefetch.chunk % step == 0
-        demand(0 < loop.prefetch.chunk and whole, "a loop fetches whole lines at a time")
-        for load in loads:
-            steps = [part.coefficient(loop.variable) for part in load.index]
-            along = steps == [0] * (len(steps) - 1) + [1]
-            along = along and all(loop.variable not in part.rests_on() for part in load.index)
-            demand(along, "a loop fetches what it walks element by element")
-            shared = not program.buffers[load.buffer].private
-            demand(shared, "a loop fetches no scratch")
-
-
 def division(loop: ir.For, demand: Demand) -> None:
     """The division of a loop by one number: the body does it once, and nothing that runs in parts or by threads."""
     division = loop.version

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ilang.core.calculus.affine import Affine, Within, lookups, variables_of
+from ilang.core.calculus.affine import Affine, Within, lookups
 from ilang.core.check import cpu
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir import kernel as ir
 from ilang.core.ir import scalar as scalars
-from ilang.core.ir.cpu import Prefetch, Tile, Transpose
+from ilang.core.ir.cpu import Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.record import replace
 
@@ -130,8 +130,6 @@ class _Verifier:
         cpu.cut(s, self.sizes, self.demand)
         self.sizes[s.variable] = s.size
         cpu.division(s, self.demand)
-        cpu.prefetch(self.program, s, self.demand)
-        self._fetched(s.prefetch)
         held, self.held = self.held, self.held | set(s.within)
         self.block(s.body)
         self.held = held
@@ -182,13 +180,6 @@ class _Verifier:
             del self.sizes[loops[0].variable]
         else:
             self.block(body)
-
-    def _fetched(self, prefetch: Prefetch | None) -> None:
-        """Check the indices of what a loop fetches, which may be past the end of their buffer."""
-        for _, loads in () if prefetch is None else prefetch.lines:
-            for load in loads:
-                known = variables_of(load.index) <= self.sizes.keys()
-                self.demand(known, "what a loop fetches is at indices of open loops")
 
     def _scalar(self, scalar: scalars.Scalar) -> None:
         match scalar:

@@ -355,18 +355,14 @@ class KernelLoops:
         return f"{parallel}for {self.kernel.names[loop.variable]} in {begin}..{end}"
 
     def _manner(self, loop: ir.For) -> str:
-        """The manner in which a loop runs: in lanes, unrolled, with a prefetch, or not at all."""
+        """The manner in which a loop runs: in lanes, unrolled, or not at all."""
         lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
         role = _role_text(loop.role)
         if loop.is_kept and not role:
             role = " not unrolled"
         elif loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
-        prefetch, deferred, version, wide = "", "", "", ""
-        if loop.prefetch is not None:
-            loads = (load for _, loads in loop.prefetch.lines for load in loads)
-            rows = [self._element(load.buffer, load.index) for load in loads]
-            prefetch = f" prefetching {' and '.join(rows)} by {loop.prefetch.chunk}"
+        deferred, version, wide = "", "", ""
         if loop.deferred is not None:
             words = ["one thread has all"] if loop.deferred.alone else []
             words += [self._conditions(loop.deferred.guards)] if loop.deferred.guards else []
@@ -379,7 +375,7 @@ class KernelLoops:
         if isinstance(loop.manner, ir.Vectors):
             moved = [self.array(number) for number in loop.manner.buffers]
             wide = f", {' '.join(moved)} together"
-        return f"{lanes}{role}{prefetch}{deferred}{version}{wide}"
+        return f"{lanes}{role}{deferred}{version}{wide}"
 
     def _cut(self, cut: ir.If) -> str:
         """From where to where all conditions of a loop hold."""

@@ -208,18 +208,3 @@ class Outline:
     calls: bool
     estimate: ThreadEstimate | None
     half_vectors: bool = False
-
-
-CacheLines = tuple[int, tuple[Load, ...]]
-"""Cache lines, by an element of each of them, and at how many iterations of a loop there is one."""
-
-
-@record
-class Prefetch:
-    """Software prefetches of a loop: before each ``chunk`` iterations, the ``lines`` of as many.
-
-    The elements may be past the end of their buffer.
-    """
-
-    chunk: int
-    lines: tuple[CacheLines, ...]

@@ -26,7 +26,7 @@ from typing import Literal, TypeVar, get_args
 
 from ilang.core.calculus.affine import Affine, Within, axis_index, before, left
 from ilang.core.calculus.extent import ZERO, Extent, most_chunks, part_of
-from ilang.core.ir.cpu import DeferredPacking, Outline, Prefetch, Tile, Transpose
+from ilang.core.ir.cpu import DeferredPacking, Outline, Tile, Transpose
 from ilang.core.ir.gpu import Barrier, CombineThreads, MatrixProduct, SwapBuffers, ThreadLoop
 from ilang.core.ir.ids import BufferId, LocalId, VariableId
 from ilang.core.ir.scalar import Apply, Scalar
@@ -128,8 +128,8 @@ class For:
     nothing. All iterations run where an element of the ``finite`` arrays is not finite.
 
     ``role`` is u (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q,
-    t or "". ``prefetch`` says what the loop moves into the caches meanwhile. A ``deferred`` loop only fills a copy that
-    a ``Tile`` further down in the same block fills instead, where that can.
+    t or "". A ``deferred`` loop only fills a copy that a ``Tile`` further down in the same block fills instead, where
+    that can.
 
     A loop may have another version, which does the same. Of one in pieces, an ``If`` has the loop over iterations in
     the middle, which run where its conditions hold, and what all others do. With the only division of its body, by a
@@ -144,7 +144,6 @@ class For:
     begin: Extent = ZERO
     role: Role = ""
     manner: Manner | None = None
-    prefetch: Prefetch | None = None
     deferred: DeferredPacking | None = None
     version: If | Apply | None = None
     finite: tuple[BufferId, ...] = ()

@@ -158,9 +158,6 @@ class _Mentions:
         for bound in (loop.begin, loop.end):
             self.sizes |= {*bound.sizes()}
             self._index([*bound.indices()])
-        for _, loads in () if loop.prefetch is None else loop.prefetch.lines:
-            for load in loads:
-                self._scalar(load)
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in scalars_within(scalar):

@@ -11,13 +11,6 @@
 #define HAS_VECTORS 0
 #endif
 
-/* move a cache line nearer, to be written or read; any address will do */
-#ifdef __GNUC__
-#define PREFETCH(address, write) __builtin_prefetch(address, write)
-#else
-#define PREFETCH(address, write) ((void)0)
-#endif
-
 /* stands before an array that begins with a cache line, as far as the compiler can say so */
 #if defined(__GNUC__)
 #define ALIGNED __attribute__((aligned(64)))

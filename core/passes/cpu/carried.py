@@ -210,7 +210,7 @@ def _moving(loop: ir.For, reduction: ir.For) -> bool | None:
     """Whether a reduction grows with a loop, or shrinks; None where it has no bound that says so, or other terms."""
     if reduction.manner is not None or reduction.role not in ("", "q", "u") or reduction.finite:
         return None
-    if reduction.chunk is not None or reduction.first or reduction.prefetch is not None:
+    if reduction.chunk is not None or reduction.first:
         return None
     variable = loop.variable
     _, begin = _apart(reduction.begin.limits(), variable)

@@ -14,10 +14,6 @@ The role ``v`` of a schedule asks for this; by default the innermost loop is vec
 stride. Iteration k goes to lane ``k % 16``, or ``k % 32`` for long sums, maxima and minima. Lanes are combined
 pairwise, so the result depends on the extent alone, not on the machine. A lane of an f32 sum adds few terms before the
 partial sums are added in f64.
-
-If a vectorized loop reads a row that an earlier loop has brought into the cache, it prefetches the next row meanwhile.
-A slow loop also prefetches what the next loop writes. A row of an array that no cache holds is prefetched two pages
-further on (``prefetches.py``).
 """
 
 from __future__ import annotations
@@ -25,21 +21,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ilang.core.calculus.affine import Affine, axis_index, row_step, size_value, variables_of
+from ilang.core.calculus.affine import Affine, axis_index, size_value
 from ilang.core.calculus.extent import ZERO, bounds, parts
 from ilang.core.calculus.extent import size as size_of
-from ilang.core.dtype import BYTES
 from ilang.core.ir import kernel as ir
-from ilang.core.ir.cpu import Prefetch
 from ilang.core.ir.ids import LocalId, VariableId
-from ilang.core.ir.rewriting import chain_of, parts_of, substituted, unless_same
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
+from ilang.core.ir.rewriting import chain_of, substituted, unless_same
+from ilang.core.ir.scalar import Apply, Constant, Convert, Local, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
-from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.cpu.extremes import Extreme, extreme_buffers, extremes
-from ilang.core.passes.cpu.prefetches import lines_ahead
 from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
@@ -49,8 +41,6 @@ TERMS = 128
 the exact one, relative to the sum of sizes."""
 LONG = 2 * TERMS
 """Terms of a row of a nest from which lanes of its own, folded at its end, take less time than conversions to f64."""
-ANY = -1
-"""Stands for the variable of any loop."""
 
 
 def kernel_to_lanes(program: ir.Program) -> ir.Program:
@@ -115,9 +105,8 @@ class _Lanes:
         """
         out: list[ir.Statement] = []
         defined: set[int] = set()
-        rows = _Rows(body)
         beside = around is not None and 1 < sum(isinstance(s, ir.For) for s in body)
-        for n, s in enumerate(body):
+        for s in body:
             changes = accumulations(s, self.short) if isinstance(s, ir.For) else ()
             if isinstance(s, ir.Define) and s.mutable:
                 defined.add(s.variable)
@@ -128,10 +117,8 @@ class _Lanes:
             elif not changes or any(c.variable not in defined for c in changes):
                 out.append(ir.map_blocks(s, partial(self._block, around=s.variable)))
             else:
-                prefetch = None if around is None else self._prefetch(s, rows, n, around)
-                prefetch = prefetch or self._further(s)
                 if all(c.variable in self.extremes for c in changes):
-                    out.append(replace(s, prefetch=prefetch))
+                    out.append(s)
                     continue
                 sums = self._sums(s, changes)
                 lanes = self._lane_count(s, changes, sums)
@@ -139,72 +126,9 @@ class _Lanes:
                 for c in others:
                     defined.remove(c.variable)
                     self.locals[c.variable] = replace(self.locals[c.variable], lanes=lanes)
-                out += self._summed(replace(s, prefetch=prefetch), sums, lanes, beside)
+                out += self._summed(s, sums, lanes, beside)
                 out += [_horizontal(c, lanes) for c in others]
         return unless_same(body, out)
-
-    def _prefetch(
-        self, loop: ir.For, rows: _Rows, position: int, around: VariableId
-    ) -> Prefetch | None:
-        """The elements that a loop at a position of a block can fetch while it runs, in a loop over ``around``.
-
-        A row that it reads again, after a loop before it, where the next iteration around has it. A row of an array
-        that the next loop will write, if this one computes for longer than the memory takes.
-        """
-        read, following = rows.read_before(position), {around: Affine(((1, around),), 1)}
-        again = [
-            p
-            for s in loop.body
-            for p in parts_of(s)
-            if isinstance(p, Load) and _of_any(p, loop.variable) in read
-        ]
-        moves = [p for p in again if around in variables_of(p.index)]
-        next_rows = (substituted(p, following) for p in moves)
-        rows_to_fetch = dict.fromkeys((*next_rows, *self._wanted(loop, rows, position)))
-        array_rows = [p for p in rows_to_fetch if self._is_row(p, loop.variable)]
-        if not array_rows:
-            return None
-        memory = self.program.machine.memory
-        steps = {p: memory.line_bytes // BYTES[p.dtype] for p in array_rows}
-        lines = tuple(
-            (step, tuple(p for p in array_rows if steps[p] == step))
-            for step in sorted({*steps.values()}, reverse=True)
-        )
-        return Prefetch(memory.fetched_elements, lines)
-
-    def _further(self, loop: ir.For) -> Prefetch | None:
-        """The elements further on of arrays that no cache holds."""
-        rows = dict.fromkeys(
-            p
-            for s in loop.body
-            for p in parts_of(s)
-            if isinstance(p, Load) and self._is_row(p, loop.variable)
-        )
-        lines = lines_ahead(self.program, rows)
-        return Prefetch(self.program.machine.memory.fetched_elements, lines) if lines else None
-
-    @staticmethod
-    def _wanted(loop: ir.For, rows: _Rows, position: int) -> list[Load]:
-        """Elements that the loop after one at a position will write, if that one is slow and both walk alike."""
-        if not any(
-            isinstance(p, Apply) and p.primitive in SLOW for s in loop.body for p in parts_of(s)
-        ):
-            return []
-        later = rows.loop_after(position)
-        if later is None or later.size != loop.size:
-            return []
-        like = substituted(later, {later.variable: axis_index(loop.variable)})
-        assert isinstance(like, ir.For)
-        if like.within != loop.within:
-            return []
-        stores = list(ir.every([like], ir.Store))
-        return [Load(s.buffer, s.index, s.value.dtype or "") for s in stores]
-
-    def _is_row(self, load: Load, variable: VariableId) -> bool:
-        """Whether a loop walks an array, and no scratch, element by element, at a place that is not looked up."""
-        plain = not any(part.looked for part in load.index)
-        private = self.program.buffers[load.buffer].private
-        return plain and not private and row_step(load.index, variable) == 1
 
     def _lane_count(
         self, loop: ir.For, changes: Sequence[ir.Change], sums: Sequence[ir.Change]
@@ -306,37 +230,6 @@ class _Lanes:
         self.sizes.append(Size(self.names.fresh(f"{size.name}_{self.chunk}"), None, ()))
         self.counts.append((self.chunks[whole], parts(size_of(whole), self.chunk)))
         return self.chunks[whole]
-
-
-class _Rows:
-    """The loads of the loops of a block, collected as far as they are asked for: each loop is looked at once."""
-
-    def __init__(self, body: Sequence[ir.Statement]) -> None:
-        self.body = body
-        self.read: set[Load] = set()
-        self.seen = 0
-
-    def read_before(self, position: int) -> set[Load]:
-        """The loads of loops before a position, each as ``_of_any`` has it; positions are asked for in order."""
-        for s in self.body[self.seen : position]:
-            if isinstance(s, ir.For):
-                scalars = (p for inner in ir.statements_within([s]) for p in parts_of(inner))
-                self.read |= {_of_any(p, s.variable) for p in scalars if isinstance(p, Load)}
-        self.seen = position
-        return self.read
-
-    def loop_after(self, position: int) -> ir.For | None:
-        """The first loop after a position."""
-        for n in range(position + 1, len(self.body)):
-            s = self.body[n]
-            if isinstance(s, ir.For):
-                return s
-        return None
-
-
-def _of_any(load: Load, variable: VariableId) -> Load:
-    """A load with the variable of its loop as that of any loop: two loops that read alike have equal ones."""
-    return substituted(load, {variable: axis_index(ANY)})
 
 
 def _term(change: ir.Change) -> Scalar | None:

@@ -5,8 +5,7 @@ Example:
 
 Of the vectors at different shifts one at most begins where a cache line does. A vector of a whole line that begins
 elsewhere always takes two lines, one of half a line every other time. Where lines come from far away, halves are
-quicker: the three-point stencil of 2,000,000 doubles took 0.81 ms with vectors of 64 bytes, 0.48 with those of 32. The
-hardware prefetches the rows, and software prefetches of what is stored would stand in its way.
+quicker: the three-point stencil of 2,000,000 doubles took 0.81 ms with vectors of 64 bytes, 0.48 with those of 32.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def reads_shifted_rows(
     program: ir.Program, block: Sequence[ir.Statement], buffers: Iterable[BufferId]
 ) -> bool:
     """Whether a loop in a block reads a row at several shifts, and what it uses is known not to fit a cache."""
-    if not any(has_shifts(program, loop) for loop in ir.every(block, ir.For)):
+    if not any(_has_shifts(program, loop) for loop in ir.every(block, ir.For)):
         return False
     used = 0
     for number in buffers:
@@ -37,7 +36,7 @@ def reads_shifted_rows(
     return program.machine.memory.kept_bytes < used
 
 
-def has_shifts(program: ir.Program, loop: ir.For) -> bool:
+def _has_shifts(program: ir.Program, loop: ir.For) -> bool:
     """Whether a loop reads a row at several shifts; of the loops inside it all are short."""
     inner = [*ir.every(loop.body, ir.For)]
     extents = {each.variable: program.sizes[each.size].fixed or SHORT + 1 for each in inner}

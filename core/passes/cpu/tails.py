@@ -27,6 +27,8 @@ from ilang.core.passes.cpu.extremes import extreme_of
 from ilang.core.passes.fixed_sizes import FixedSizes
 from ilang.core.record import replace
 
+LONGEST_BYTES = 4096
+"""Of a row beside which a tail still takes time."""
 SIDE_BY_SIDE = 8
 """Parts of a row at most that are read side by side: beside more of them a tail does not count."""
 
@@ -57,15 +59,15 @@ class ShortRows:
         half = lanes // 2  # compilers make vectors of half of them of what whole ones leave over
         lanes = half if extent < lanes and not several else lanes
         tail = extent % (lanes if several else half)
-        page = machine.memory.page_bytes // max(BYTES[each] for each in types)
+        longest = LONGEST_BYTES // max(BYTES[each] for each in types)
         # Beside a longer row a tail takes no time, nor does one of a single element beside several terms.
-        if tail < 1 + several or not lanes <= extent <= page:
+        if tail < 1 + several or not lanes <= extent <= longest:
             return (loop,)
         last = {loop.variable: axis_index(loop.variable) + (extent - lanes)}
         body = substituted(loop.body, last)
         return (
             replace(loop, end=self.fixed.extent(extent - extent % lanes)),
-            replace(loop, end=self.fixed.extent(lanes), body=body, prefetch=None),
+            replace(loop, end=self.fixed.extent(lanes), body=body),
         )
 
     def _side_by_side(self, loop: ir.For, extent: int) -> ir.For:
@@ -123,7 +125,7 @@ def _is_extreme(loop: ir.For) -> bool:
                 return False
             if isinstance(part, Apply) and part.primitive in SLOW:
                 return False
-    return loop.prefetch is None
+    return True
 
 
 def _is_plain(s: ir.Statement) -> bool:
@@ -131,7 +133,7 @@ def _is_plain(s: ir.Statement) -> bool:
     if not isinstance(s, ir.For):
         return True
     manner = s.manner if isinstance(s.manner, ir.Unrolled) else None
-    return s == ir.For(s.variable, size_of(s.size), s.body, manner=manner, prefetch=s.prefetch)
+    return s == ir.For(s.variable, size_of(s.size), s.body, manner=manner)
 
 
 def _computed(s: ir.Statement) -> Iterator[Scalar]:

@@ -174,7 +174,6 @@ CHECKS = {
         quad_past(start, from + 1);
         past_end();
         need(memcmp(start, from + 1, 16) == 0);
-        PREFETCH(to, 1);
         need(HAS_VECTORS);
         SCALAR;
     """,

@@ -31,14 +31,6 @@ def test_what_a_cache_may_hold_has_whole_vectors(shape: tuple[int, ...] | None) 
     assert MARK not in loops
 
 
-def test_nothing_is_prefetched() -> None:
-    """The hardware prefetches rows that are read one after the other."""
-    plain = "((i:1000+1)(j:3000)~ij & (i:1000)(j:3000)~ij) >> ij+ij~ij"
-    shifted = "((i:1000)(j:3000+1)~ij & (i:1000)(j:3000)~ij) >> ij+ij~ij"
-    assert "prefetching" in i(plain).loops((1001, 3001))
-    assert "prefetching" not in i(shifted).loops((1001, 3001))
-
-
 def test_values() -> None:
     x = np.arange(600_000, dtype=np.float32) % 17
     np.testing.assert_array_equal(i(WINDOW)(x), 0.5 * (x[:-2] + x[1:-1] + x[2:]))
