@@ -97,7 +97,9 @@ def _others(scheduled: Scheduled, is_priced: bool) -> str:
     elif any(size.fixed is None for size in scheduled.shaped.sizes):
         reason = f"extents are open; give them, as --shape {_example(scheduled.shaped)}"
     else:
-        reason = "prices are of sums, maxima and the like that share no loop with others"
+        reason = (
+            "prices are of sums, maxima, transposes and the like that share no loop with others"
+        )
     if is_written:
         return (
             f"The schedule is written in the program, and has no price: {reason}.\n"

@@ -23,7 +23,7 @@ from ilang.core.schedule.choose.gpu_price import FULL
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.loops import Loops
 from ilang.core.schedule.choose.nests import choose_nests
-from ilang.core.schedule.choose.own_loops import loops_by_itself
+from ilang.core.schedule.choose.own_loops import loops_by_itself, transposed_loops
 from ilang.core.schedule.choose.tile import BlockTile, Tiling
 from ilang.core.schedule.choose.tile_cost import Price
 from ilang.core.schedule.fuse import Provenance
@@ -140,10 +140,15 @@ def compared(scheduled: Scheduled) -> tuple[tuple[Priced, ...], bool]:
     free = shaped_to_schedule(without_schedules(scheduled.shaped), scheduled.machine)
     pages, is_all = _pages(free)
     extents = extents_of(scheduled.shaped, scheduled.machine)
-    for value, page in pages.items():
+    for value, page in [*pages.items()]:
         node, nest = scheduled.assigned(value)
-        if node.schedule is not None or nest != free.nests[value]:
+        if node.schedule is None and nest == free.nests[value]:
+            continue
+        if node.reduced_axes():
             pages[value] = _with_written(page, scheduled, value, extents)
+        else:  # what is written for transposed work has no price
+            del pages[value]
+            is_all = False
     return tuple(page for _, page in sorted(pages.items())), is_all
 
 
@@ -346,13 +351,14 @@ def _tiled(analysis: Analysis) -> dict[int, Tiling]:
 def _with_loops(
     scheduled: Scheduled, analysis: Analysis
 ) -> Iterator[tuple[int, Nest, list[tuple[Loops, Price]]]]:
-    """The reductions without a tile, stored whole, whose loops a price chose, and all loops with their prices."""
+    """The values without a tile, stored whole, whose loops a price chose, and all loops with their prices."""
     for value in scheduled.whole():
         node, nest = scheduled.assigned(value)
         is_free = analysis.tilings.ends[value] is None and analysis.row_lanes[value] is None
-        if is_free and node.schedule is None and node.base is None and node.reduced_axes():
-            priced = loops_by_itself(analysis, value, node)
-            if (nest.factors, nest.order) == priced[0][0]:
+        if is_free and node.schedule is None and node.base is None:
+            by_itself = loops_by_itself if node.reduced_axes() else transposed_loops
+            priced = by_itself(analysis, value, node)
+            if priced and (nest.factors, nest.order) == priced[0][0]:
                 yield value, nest, priced
 
 
@@ -393,10 +399,11 @@ def _priced_loops(
 ) -> Priced:
     node = analysis.shaped.assignment(value)
     nests = [replace(nest, factors=factors, order=order) for (factors, order), _ in priced[:MOST]]
-    written = [nest, *(_nests_as(analysis, value, each)[value] for each in nests[1:])]
+    if node.reduced_axes():  # of transposed work, the same loops stand around what is copied
+        nests[1:] = [_nests_as(analysis, value, each)[value] or each for each in nests[1:]]
     candidates = tuple(
         _candidate(node, each, price, LOOPS)
-        for each, (_, price) in zip(written, priced, strict=False)
+        for each, (_, price) in zip(nests, priced, strict=False)
     )
     reason = _reason(candidates, "Schedule")
     if any(analysis.extents.fixed(size) is None for size in node.sizes):

@@ -58,6 +58,24 @@ def test_every_window_is_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(found, wanted[tuple(map(slice, found.shape))])
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_every_transpose_is_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies and sums of what runs along other axes go in blocks of random lengths."""
+    rng = random.Random(seed)
+    monkeypatch.setattr(Price, "cycles", lambda _: rng.random())
+    letters = "ijk"[: rng.randint(2, 3)]
+    order = [*letters]
+    while order[-1] == letters[-1]:
+        rng.shuffle(order)
+    shape = tuple(rng.choice((*EXTENTS[3:], 130, 300)) for _ in letters)
+    array = np.random.default_rng(seed).integers(-9, 10, shape).astype(np.float32)
+    wanted = array.transpose([letters.index(letter) for letter in order])
+    out = "".join(order)
+    assert np.array_equal(i(f"{letters}~{out}")(array), wanted)
+    other = np.ascontiguousarray(wanted[::-1])
+    assert np.array_equal(i(f"{letters}+{out}~{out}")(array, other), wanted + other)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_every_place_inside_of_a_reader_is_right(
     seed: int, monkeypatch: pytest.MonkeyPatch

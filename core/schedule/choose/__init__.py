@@ -2,7 +2,8 @@
 
     inlining.py        who reads each value, and what is computed in its reader's innermost loop (rules 1 and 2)
     accesses.py        the memory that an innermost iteration touches, and the order of loops (rule 4)
-    tile.py            the splits and loops of one tiled, blocked or transposed assignment (rule 6)
+    tile.py            the splits and loops of one tiled or blocked assignment (rule 6)
+    transposes.py      those of transposed work, in blocks of the cheapest length (rule 6)
     terms.py           how many terms are added one after the other
     tilings.py         which assignments are tiled, and which are pointwise work on tiles (rule 6)
     loops.py           the loops of a reduction without a tile, of which the cheapest are taken (rules 6 and 10)
@@ -36,7 +37,7 @@ Rules, from access patterns, and from prices where rules say so:
        one that walks most tensors element by element is innermost.
     5. A value that several assignments of one kernel read is computed once, inside the loops that all of them are in.
        Values computed whole whose outer loops are the same share a kernel (``groups.py``).
-    6. Contractions are tiled, transposed work is blocked (``tile.py``).
+    6. Contractions are tiled (``tile.py``), transposed work is blocked (``transposes.py``).
     7. Where rows of a contraction are reduced before another contraction reads them, as in attention, both go block of
        rows by block of rows, and all that is between them stays there.
     8. Where a matrix is read by rows and by columns, each direction has one of its own (``schedule/matrices/``) and

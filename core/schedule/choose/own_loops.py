@@ -16,15 +16,15 @@ from ilang.core.schedule.choose.known import Analysis, ChosenNests
 from ilang.core.schedule.choose.loops import Loops, priced_loops, scan_loops
 from ilang.core.schedule.choose.packing import Across, Packed, TileAxes
 from ilang.core.schedule.choose.short_rows import across, has_row_lanes
-from ilang.core.schedule.choose.tile import Factors, transposed
 from ilang.core.schedule.choose.tile_cost import Price
+from ilang.core.schedule.choose.transposes import transposed
 
 
 def own_nest(
     analysis: Analysis, known: ChosenNests, value: int, node: Assignment
 ) -> tuple[Nest, Packed | None]:
     """The nest of a value without its sites, whatever a person wrote, and the tile or block that it has."""
-    squares = None
+    squares: list[tuple[Loops, Price]] = []
     sites = (None,) * len(node.reads)
     staged, tile = known.staged.get(value), analysis.tilings.loops(value, node)
     lanes = analysis.row_lanes[value]
@@ -47,8 +47,8 @@ def own_nest(
         nest = Nest(*across(node, axes, lanes, analysis.extents, analysis.machine), sites)
     else:
         axes = analysis.order(value, node)
-        squares = _transposed(analysis, value, node)
-        loops = squares or (((),) * len(axes), tuple(map(Loop, axes)))
+        squares = transposed_loops(analysis, value, node)
+        loops = squares[0][0] if squares else (((),) * len(axes), tuple(map(Loop, axes)))
         if node.reduced_axes() and node.base is None:
             loops = loops_by_itself(analysis, value, node)[0][0]
         nest = Nest(*loops, sites)
@@ -78,14 +78,11 @@ def packed_rows(analysis: Analysis, value: int, nest: Nest) -> TileAxes | None:
     return tile.axes(lengths, analysis.machine)
 
 
-def _transposed(
-    analysis: Analysis, value: int, node: Assignment
-) -> tuple[Factors, tuple[Loop, ...]] | None:
-    """The splits and loops of work that runs along one axis in an operand and along another in the result."""
+def transposed_loops(analysis: Analysis, value: int, node: Assignment) -> list[tuple[Loops, Price]]:
+    """The splits and loops that transposed work may have by itself, the cheapest first; none where nothing is."""
     copies = isinstance(node.scalar, Operand) and not any(
         analysis.inlining.inlined[read.value]
         or BYTES[analysis.shaped.tensors[read.value].dtype] < BYTES["f32"]  # vectors move no less
         for read in node.reads
     )
-    reads = reads_of(node, analysis.accesses[value])
-    return transposed(node, analysis.extents, reads, copies, analysis.machine)
+    return transposed(node, analysis.extents, analysis.accesses[value], copies, analysis.machine)

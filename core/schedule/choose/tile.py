@@ -22,10 +22,10 @@ over whole axes, the last ones first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from ilang.core.calculus.affine import Affine, variables_of
+from ilang.core.calculus.affine import variables_of
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.known_extents import Extents
 from ilang.core.ir.schedule import Loop, Nest, Role
@@ -311,53 +311,6 @@ def _moved(contraction: _Contraction, tile: Tiling, price: Price) -> tuple[Tilin
         if price.cycles() <= best[1].cycles() * 1.001:
             return tile, price
         tile, price = best
-
-
-def transposed(
-    node: Assignment,
-    extents: Extents,
-    accesses: Iterable[tuple[Affine, ...]],
-    copies: bool,
-    machine: Machine,
-) -> tuple[Factors, tuple[Loop, ...]] | None:
-    """Splits and loops of work whose result runs along another axis than something that it reads.
-
-    A copy goes in strips of the result, which a target transposes square by square; other work block by block, and
-    what runs across is copied before (``Loop`` 1 of the axes walks a block). None where nothing runs across.
-
-    Args:
-        node: an assignment.
-        extents: of the program.
-        accesses: the indices, over its axes, of all that it reads.
-        copies: whether it only copies what it reads.
-        machine: what the caches belong to.
-    """
-    outputs = node.output_axes()
-    if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
-        return None
-    if any(part.looked for index in accesses for part in index):
-        return None
-    last = outputs[-1] if outputs else -1
-    runs = [(index, index[-1].axis()) for index in accesses if _is_outside_last(index, last)]
-    other = next(
-        (axis for index, axis in runs if axis is not None and not _is_outside_last(index, axis)),
-        None,
-    )
-    if other is None or any(extents.is_small(node.sizes[axis]) for axis in (other, last)):
-        return None
-    factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    rest = [Loop(axis) for axis in outputs if axis not in (other, last)]
-    along, across = machine.tiles.block
-    factors[other] = (along,)
-    if copies:
-        return tuple(factors), (*rest, Loop(other), Loop(other, 1), Loop(last))
-    factors[last] = (across,)
-    return tuple(factors), (*rest, Loop(other), Loop(last), Loop(other, 1), Loop(last, 1))
-
-
-def _is_outside_last(index: tuple[Affine, ...], axis: int) -> bool:
-    """Whether an axis walks another dimension than the last."""
-    return axis in variables_of(index[:-1])
 
 
 def _height(extent: int | None, rows: int, times: int) -> int:
