@@ -146,3 +146,11 @@ def _agree(component: Component, given: Any, text: str) -> None:
     assert found.dtype == wanted.dtype, text
     tolerance = 1e-5 if found.dtype == np.float32 else 1e-12
     np.testing.assert_allclose(found, wanted, tolerance, tolerance, err_msg=text)
+
+
+def test_rows_from_memory_have_lanes_along_them() -> None:
+    """Squares of rows longer than a line take lines out of order."""
+    softmax = einx.softmax("i [j]")
+    assert "in0_copy" in softmax.loops((1000, 33))
+    assert "in0_copy" not in softmax.loops((100_000, 33))
+    assert "in0_copy" in softmax.loops((100_000, 10))

@@ -223,7 +223,30 @@ class BlocksOfRows:
             if lanes.other in node.output_axes() and value in self.inlining.kept:
                 moved[value, True] = elements
         transposed = sum(self.core.transposed * (1 + out) * n for (_, out), n in moved.items())
-        return sum(map(self._saved_by, values)) - transposed
+        return sum(map(self._saved_by, values)) - transposed - self._late(values)
+
+    def _late(self, values: Collection[int]) -> float:
+        """The cycles in which lines come that some values read by rows from outside, and store by rows.
+
+        Squares of rows longer than a line take lines out of order, from the cache that holds all of them.
+        """
+        line = self.machine.memory.line_bytes // BYTES["f32"]
+        read, stored = dict[int, float](), dict[int, float]()
+        for value in values:
+            node, lanes, lengths = self.nodes[value], self.lanes_of[value], self._lengths(value)
+            if lanes.other < 0 or lengths[lanes.other] <= line:
+                continue
+            both, lines = {lanes.last, lanes.other}, prod(lengths) / line
+            read |= {r.value: lines for r in node.reads if both <= variables_of(r.index)}
+            if lanes.other in node.output_axes() and value in self.inlining.kept:
+                stored[value] = lines
+        inputs = sum(n for value, n in read.items() if value not in self.nodes)
+        outputs = sum(stored.values())
+        whole = (inputs + outputs) * self.machine.memory.line_bytes
+        costs = zip(self.core.cache_bytes, self.core.scattered, self.core.written, strict=True)
+        return sum(
+            inputs * late + outputs * written for held, late, written in costs if held < whole
+        )
 
     def _saved_by_row(self, value: int) -> float:
         """The cycles that rows save at the end of a block: none, as lanes are idle, or vectors shorter, at their ends.
