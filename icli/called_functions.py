@@ -13,6 +13,7 @@ from ilang.icli.array_functions import (
     CONDITIONS,
     COUNTS,
     CUMULATIVE,
+    EXTREMES,
     FLIPPED,
     JOINED,
     JOINED_ALONG,
@@ -102,6 +103,11 @@ def reduction(call: ArrayCall, name: str, array: Array, fewer: int = 0) -> Array
     dropped, step = places_of(array, call.axes), call.steps.step
     left = [n for n in range(rank) if n not in dropped]
     kept = "".join(axes[n] for n in left) or "."
+    if REDUCERS.get(name) in EXTREMES.values() and 0 in (array.shape[n] for n in dropped):
+        sign = REDUCERS[name]
+        message = f"{array.named()} has no elements, and `{call.spelled}` takes one of them"
+        least = "-inf" if sign == ">" else "inf"
+        raise MismatchError(message, f"the program `{sign}{axes}~{kept}` gives {least} for none")
     if name in ("var", "std"):
         mean = reduction(call, "mean", array)
         apart = step(f"{axes}-{kept}~{axes}", array, mean)

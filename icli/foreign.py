@@ -428,14 +428,14 @@ def _sign_of_types(
     if {one.dtype, other.dtype} == {"bool"} and sign == "-":
         message = f"`-` between the conditions {one.named()} and {other.named()} has no meaning"
         raise MismatchError(message, f"`{one.text} != {other.text}` is true where they differ")
-    if {*kinds} <= {*INTEGERS, "bool"} and {one.dtype, other.dtype} != {"bool"} and sign in BITWISE:
-        message = (
-            f"`{BITWISE[sign]}` between {one.named()} and {other.named()} would be one of bits"
-        )
-        raise MismatchError(
-            message,
-            f"conditions are joined: `({one.text} != 0) {BITWISE[sign]} ({other.text} != 0)`",
-        )
+    if {one.dtype, other.dtype} != {"bool"} and sign in BITWISE:
+        joint = BITWISE[sign]
+        message = f"`{joint}` between {one.named()} and {other.named()} would be one of bits"
+        if not {*kinds} <= {*INTEGERS, "bool"}:
+            number = one if one.dtype != "bool" else other
+            message = f"`{joint}` joins conditions, and {number.named()} is none"
+        both = (e.text if e.dtype == "bool" else f"({e.text} != 0)" for e in (one, other))
+        raise MismatchError(message, f"conditions are joined: `{f' {joint} '.join(both)}`")
     is_power = sign == "^" and not has_caret
     is_logic = {one.dtype, other.dtype} == {"bool"} and not is_power
     return CONDITIONS.get(sign, sign) if is_logic else sign
