@@ -290,6 +290,7 @@ def _view(spec: str, arrays: Sequence[Array], wanted: Asked, target: str) -> Run
     if wanted.dtype is not None and _asked_type(wanted.dtype) != arrays[0].dtype:
         return None
     check_target(target)
+    wider("in0", arrays[0].dtype)  # texts and objects are refused, whatever is done with them
     view = _arrangement(spec, arrays[0].shape)
     return None if view is None else partial(_viewed, view)
 

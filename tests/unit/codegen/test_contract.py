@@ -215,6 +215,7 @@ def test_outputs_that_nothing_is_written_to() -> None:
         (("i", np.ones(2)), {"dtype": "no_type"}, TypeError, "E0703"),
         (("i", np.ones(2)), {"dtype": "c16"}, TypeError, "E0703"),
         (("i,i", np.ones(2), ["a", "b"]), {}, TypeError, "E0703"),
+        (("ij->ji", [["a", "b"]]), {}, TypeError, "E0703"),
         (("i,i", np.ones(2), np.array(["2020"] * 2, "M8")), {}, TypeError, "E0703"),
         ((0, 0), {}, TypeError, "E0716"),
         ((None, None, None), {}, TypeError, "E0716"),
