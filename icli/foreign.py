@@ -129,7 +129,7 @@ def spelled(
         return None
     if not isinstance(tree, ast.Call | ast.ListComp) and names and not {*arrays, "pi"} & set(names):
         return None  # letters of an index expression, more likely
-    if isinstance(tree, ast.Tuple) and any(isinstance(each, ast.Call) for each in tree.elts):
+    if isinstance(tree, ast.Tuple):
         lines = ", then ".join(f"`{ast.unparse(each)}`" for each in tree.elts)
         raise MismatchError("a line computes one array", f"type them one by one: {lines}", "E0821")
     reading = NamedSteps(arrays, programs, has_caret)

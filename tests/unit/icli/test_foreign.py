@@ -242,6 +242,7 @@ def test_expressions(line: str, expected: Any, session: ReplSession) -> None:
         ("ids & ids", "E0505", "one of bits", "(ids != 0) & (ids != 0)"),
         ("x & x", "E0505", "`&` joins conditions, and x (3) is none", "(x != 0) & (x != 0)"),
         ("(x > 1) | x", "E0505", "and x (3) is none", "t1 | (x != 0)"),
+        ("D, x", "E0821", "a line computes one array", "type them one by one: `D`, then `x`"),
         ("x and x", "E0505", "`&` joins conditions", "(x != 0) & (x != 0)"),
         ("np.min([])", "E0505", "[] (0) has no elements", "`<i~.` gives inf for none"),
         ("~ids", "E0505", "one of bits", "`ids == 0`"),
