@@ -32,6 +32,9 @@ ISAS = {
 }
 """The same for peers, as variables of their libraries. XLA has none for products of matrices, so JAX is left out."""
 
+KIND = ("cpu family", "model")
+"""What tells processors of one name apart."""
+
 
 def describe() -> dict[str, str]:
     """Line by line."""
@@ -55,10 +58,11 @@ def _processor() -> tuple[str, list[str]]:
     named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     listed = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
     words = set(listed[1].split()) if listed else set()
-    return (
-        named[1].strip() if named else platform.machine(),
-        [word for word in VECTORS if word in words],
-    )
+    # A hypervisor may leave no more of the name than its maker.
+    kinds = (re.search(rf"^{each}\s*:\s*(\d+)$", text, re.MULTILINE) for each in KIND)
+    kind = ", ".join(f"{each} {found[1]}" for each, found in zip(KIND, kinds, strict=True) if found)
+    name = named[1].strip() if named else platform.machine()
+    return f"{name} ({kind})" if kind else name, [word for word in VECTORS if word in words]
 
 
 def _load() -> str:
