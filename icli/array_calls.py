@@ -150,6 +150,9 @@ def unread_part(node: ast.expr) -> NoExpressionError:
                 f"`{text}` chooses one of two",
                 "elements are chosen by `where(c, x, y)`",
             )
+        case ast.Subscript(value):
+            message = f"`{text}` is no array"
+            hint = f"an index is a whole number, a range, a condition or integers: `{ast.unparse(value)}[0]`"
         case _:
             message, hint = f"`{text}` is no array", "`:help` lists what can be typed"
     return NoExpressionError(message, hint, "E0821", text)

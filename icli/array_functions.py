@@ -87,12 +87,12 @@ BINARY = {
     PRIMITIVES[op.binary].notation.numpy: op.symbol
     for op in OPS.values()
     if op.binary is not None and PRIMITIVES[op.binary].notation.numpy
-}
+} | {"bitwise_and": "&", "bitwise_or": "|"}
 PRODUCTS = ("dot", "matmul")
 ALIASES = {
     "mul": "multiply", "div": "divide", "sub": "subtract", "pow": "power", "mm": "matmul", "sorted": "sort",
     "rint": "round", "permute_dims": "permute", "remainder": "mod", "true_divide": "divide", "absolute": "abs",
-    "bitwise_and": "logical_and", "bitwise_or": "logical_or", "invert": "logical_not",
+    "invert": "logical_not",
 }  # fmt: skip
 """Functions by shorter names, or those of Python."""
 CONVERSIONS = {**TYPES, **{name: name for name in TYPES.values()}, "int": "i64"}

@@ -50,7 +50,7 @@ from ilang.icli.signatures import SIGNATURES
 OPERATORS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
     ast.Gt: ">>", ast.GtE: ">=", ast.Lt: "<<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
-    ast.And: "&&", ast.Or: "||", ast.BitAnd: "&&", ast.BitOr: "||", ast.MatMult: "@",
+    ast.And: "&", ast.Or: "|", ast.BitAnd: "&", ast.BitOr: "|", ast.MatMult: "@",
     ast.FloorDiv: "floor_divide", ast.Mod: "mod",
 }  # fmt: skip
 SIGNS: dict[type, str] = {ast.USub: "-", ast.Not: "!!", ast.Invert: "!!"}
@@ -62,7 +62,8 @@ CONSTANTS = {
     "NaN": "nan",
 }
 """Numbers of modules."""
-BITWISE = {"&&": "&", "||": "|"}
+JUNCTIONS = {"&": "&&", "|": "||"}
+"""Signs that join conditions, and their operators; between numbers they are those of bits in NumPy."""
 MOST_TURNS = 64
 """The most arrays that a list with a ``for`` makes one of."""
 MULTIPLIED = range(1, 5)
@@ -228,9 +229,11 @@ class NamedSteps:
                 return indexed(self, self.array(node.value), node.slice)
 
     def member(self, node: ast.Attribute) -> Array:
-        """A transpose, a constant, or a method that lacks its parentheses."""
+        """A transpose, a shape, a constant, or a method that lacks its parentheses."""
         if node.attr == "T":
             return self.call(ast.Call(ast.Name("transpose"), [node.value], []))
+        if node.attr == "shape":
+            return _literal(ast.List([ast.Constant(n) for n in self.array(node.value).shape]))
         if node.attr in CONSTANTS:
             return Array(CONSTANTS[node.attr], ())
         return self.call(ast.Call(node, [], []))
@@ -428,14 +431,14 @@ def _sign_of_types(
     if {one.dtype, other.dtype} == {"bool"} and sign == "-":
         message = f"`-` between the conditions {one.named()} and {other.named()} has no meaning"
         raise MismatchError(message, f"`{one.text} != {other.text}` is true where they differ")
-    if {one.dtype, other.dtype} != {"bool"} and sign in BITWISE:
-        joint = BITWISE[sign]
-        message = f"`{joint}` between {one.named()} and {other.named()} would be one of bits"
+    if {one.dtype, other.dtype} != {"bool"} and sign in JUNCTIONS:
+        message = f"`{sign}` between {one.named()} and {other.named()} would be one of bits"
         if not {*kinds} <= {*INTEGERS, "bool"}:
             number = one if one.dtype != "bool" else other
-            message = f"`{joint}` joins conditions, and {number.named()} is none"
+            message = f"`{sign}` joins conditions, and {number.named()} is none"
         both = (e.text if e.dtype == "bool" else f"({e.text} != 0)" for e in (one, other))
-        raise MismatchError(message, f"conditions are joined: `{f' {joint} '.join(both)}`")
+        raise MismatchError(message, f"conditions are joined: `{f' {sign} '.join(both)}`")
+    sign = JUNCTIONS.get(sign, sign)
     is_power = sign == "^" and not has_caret
     is_logic = {one.dtype, other.dtype} == {"bool"} and not is_power
     return CONDITIONS.get(sign, sign) if is_logic else sign
@@ -446,6 +449,14 @@ def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, as
     match node:
         case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
             sign = OPERATORS.get(type(op))
+        case ast.Compare(
+            one, [op, last], [ast.BinOp(left, ast.BitAnd() | ast.BitOr() as between, right), other]
+        ):
+            joined = OPERATORS[type(between)]
+            message = f"`{joined}` binds before comparisons in `{ast.unparse(node)}`"
+            first, second = ast.Compare(one, [op], [left]), ast.Compare(right, [last], [other])
+            hint = f"write `({ast.unparse(first)}) {joined} ({ast.unparse(second)})`"
+            raise MismatchError(message, hint, "E0821")
         case ast.Compare(ops=[_, _, *_]):
             pairs = " & ".join(f"({each})" for each in _compared(node))
             message = f"`{ast.unparse(node)}` compares twice"
