@@ -246,7 +246,8 @@ class CompiledSession:
             self._memory = np.empty(count, np.uint8)
             memory = ctypes.c_void_p(self._memory.ctypes.data)
             begin = getattr(library, f"{table.struct}_init")
-            self._done(begin(ctypes.byref(self.struct), memory, ctypes.c_uint64(seed)))
+            status = begin(ctypes.byref(self.struct), memory, ctypes.c_uint64(seed))
+            self._entry.check(type(self).__name__, status)
         self.parameters = KeptArrays(self, "parameter")
         self.state = KeptArrays(self, "state")
         self.gradients = KeptArrays(self, "gradient")
@@ -273,10 +274,8 @@ class CompiledSession:
     def _file(self, part: str, path: str | os.PathLike[str]) -> None:
         call = getattr(self.library, f"{self.table.name}_{part}")
         with self.lock:
-            self._done(call(ctypes.byref(self.struct), ctypes.c_char_p(os.fsencode(path))))
-
-    def _done(self, status: int) -> None:
-        self._entry.check(type(self).__name__, status)
+            status = call(ctypes.byref(self.struct), ctypes.c_char_p(os.fsencode(path)))
+        self._entry.check(f"{type(self).__name__}.{part}({os.fspath(path)!r})", status)
 
 
 def library_beside(file: str, name: str) -> ctypes.CDLL:

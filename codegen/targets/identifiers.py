@@ -110,7 +110,7 @@ def _library() -> frozenset[str]:
 
 BEGINNINGS = (
     *("n_", "start_", "stop_", "end_", "stored_", "late_", "loaded_", "sums_"),
-    *("TILE_", "BLOCK_", "STRIP_", "PER_THREAD_", "THREADS_"),
+    *("TILE_", "BLOCK_", "STRIP_", "STRIPS_", "PER_THREAD_", "THREADS_"),
 )
 ENDINGS = ("_block", "_chunk", "_stop", "_of_warps")
 """Beginnings and endings of the names of variables of our functions."""

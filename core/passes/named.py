@@ -2,14 +2,16 @@
 
 Example, of i:2:16:4,k:8:16 with i:p,i'':t, and of a copy in squares:
     in:   spread i over blocks of 256 threads       out:  the same with THREADS_I = 16, PER_THREAD_I = 4,
-            a[128i+64i1+4i2+i3,...]                         STRIP_I = THREADS_I * PER_THREAD_I,
-            spread k2s over the threads                     TILE_I = 2 * STRIP_I; TILE_K = 16, BLOCK_K = 8 * TILE_K
+            a[128i+64i1+4i2+i3,...]                         STRIP_I = THREADS_I * PER_THREAD_I, STRIPS_I = 2,
+            spread k2s over the threads                     TILE_I = STRIPS_I * STRIP_I;
+                                                            TILE_K = 16, BLOCK_K = 8 * TILE_K
               copy[k2s,128i+64i1+4i2+i3]                    spread k2 over the threads
 
 A name says what one more of a loop variable moves an index on: ``TILE_X`` is what a block computes of an axis, or what
 of it is in fast memory at a time, ``PER_THREAD_X`` the elements that a thread has side by side, ``STRIP_X`` those of
 all threads, ``BLOCK_X`` several tiles. The iterations of a loop are named by what they add up to, those that threads
-share ``THREADS_X``. A row of a copy has a name where it is as long as something named, or a little longer.
+share ``THREADS_X``, the strips of a thread ``STRIPS_X``. A row of a copy has a name where loops go along it in steps
+that are named, and it is as long as something named, or a little longer.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from math import prod
 from ilang.core.calculus.affine import Affine
 from ilang.core.ir.gpu import THREADS, ThreadLoop
 from ilang.core.ir.ids import BufferId, VariableId
-from ilang.core.ir.kernel import Block, Constant, For, Kernel, Program, blocks_of, every
+from ilang.core.ir.kernel import AxisPart, Block, Constant, For, Kernel, Program, blocks_of, every
 from ilang.core.ir.rewriting import accesses
 from ilang.core.record import replace
 
@@ -143,16 +145,26 @@ class _Naming:
                 word = "STRIP"
             else:
                 word, is_tiled = "BLOCK" if is_tiled else "TILE", True
+            self._count_strips(axis, inner, step // under)
             factors = self.counts.get(inner[0], step // under), self.steps.get(inner[0], under)
             self._add(self.steps, outer, f"{word}_{axis}", tuple(f for f in factors if f != 1))
             if under == 1:
                 self.counts |= {
                     each: self.steps[outer[0]] for each in inner if outer[0] in self.steps
                 }
+        last = levels[-1][1]
+        counts = {self.program.sizes[loop.size].fixed for loop in self.loops if loop.variable in last}
+        if len(counts) == 1:
+            self._count_strips(axis, last, counts.pop())
+
+    def _count_strips(self, axis: str, variables: Sequence[VariableId], count: int | None) -> None:
+        """The constant of the strips that a thread has, where loops over variables go over strips."""
+        if count is not None and self.steps.get(variables[0], "").startswith("STRIP_"):
+            self._add(self.counts, variables, f"STRIPS_{axis}", (count,))
 
     def _is_alone(self, variables: Sequence[VariableId], count: int | None) -> bool:
         """Whether a thread runs loops over variables by itself; those with another ``count`` are parts of the loops."""
-        return any(
+        return self.spread is None or any(
             loop.variable in variables and count in (None, self.program.sizes[loop.size].fixed)
             for loop in self.serial
         )
@@ -196,10 +208,18 @@ class _Naming:
                 yield number, tuple(words)
 
     def _row(self, extent: int, part: Affine) -> str:
-        """An extent by the name of what is along it, which may be a little shorter; "" of any other."""
-        axes = {self._axis_of(variable) for variable in part.variables()}
+        """An extent by the name of what is along it, which may be a little shorter; "" of any other.
+
+        An index that skips what lies between, as one of a thread's strips, has the name of what its loop counts.
+        """
+        axes = {self._part(variable)[0].upper() for variable in part.variables()}
         if not axes or "" in axes:
             return ""
+        variable = next(iter(part.variables()))
+        step = self._part(variable)[1]
+        if len(axes) == 1 and step and part.coefficient(variable) != step:
+            count = self.counts.get(VariableId(variable), "")
+            return count if count and self.named[count][1] == extent else ""
         ending = THREADS if 1 < len(axes) else f"_{axes.pop()}"
         near = [(v, name) for name, v, _ in self.named.values() if name.endswith(ending)]
         value, name = max((each for each in near if each[0] <= extent), default=(0, ""))
@@ -208,7 +228,8 @@ class _Naming:
             return ""
         return f"{name} + {more}" if more else name
 
-    def _axis_of(self, variable: int) -> str:
+    def _part(self, variable: int) -> AxisPart:
+        """The part of an axis that a variable goes along; one without a name of any other variable."""
         parts = self.kernel.parts
         part = parts[variable] if variable < len(parts) else None
-        return "" if part is None else part[0].upper()
+        return part or ("", 0, None)
