@@ -32,7 +32,7 @@ from ilang.core.build.merging import RANKS
 from ilang.core.build.program import Given
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Stored
-from ilang.core.diagnostic import DataError, MeaningError
+from ilang.core.diagnostic import DataError, MeaningError, ShapeError
 from ilang.core.ir.session import KeptTensor, Numbers, RunStage, Uniform
 from ilang.core.machine import CPU, Machine
 from ilang.core.pipeline import lower
@@ -87,7 +87,12 @@ def solved(
     so_far = {} if shapes else _inputs_so_far(model, name, config)
     opened = shapes or {each: _open_rows(model, name, each, text) for each, text in so_far.items()}
     options = Options(name, opened, config, *DEFAULTS.values())
-    one = SolvedDefinition(model, options, of_any_ranks=True)
+    try:
+        one = SolvedDefinition(model, options, of_any_ranks=True)
+    except ShapeError as error:
+        if error.code == "E0520" and not shapes:
+            error.help += f"; for example {shape_options(model.inputs(name), 'n')}, n the batch"
+        raise
     for each, text in so_far.items():
         if "..." in text:
             message = f"{name} is built without --shape, and nothing says how many axes {each} has"

@@ -170,6 +170,14 @@ class KeptArrays(MutableMapping[str, Any]):
         self._session = session
         self._rows = {each.path: each for each in session.table.kept.get(role, ())}
 
+    def __repr__(self) -> str:
+        """The numbers, and the element types and extents of arrays: ``{lr: 0.1, w: float32[8, 3]}``."""
+        words = (
+            f"{path}: {Port(path, row.dtype, row.dims) if row.dims else self[path]}"
+            for path, row in self._rows.items()
+        )
+        return f"{{{', '.join(words)}}}"
+
     def __getitem__(self, path: str) -> Any:
         """A copy of the array, or the number."""
         with self._session.lock:
@@ -195,6 +203,8 @@ class KeptArrays(MutableMapping[str, Any]):
 
     def _view(self, path: str) -> NDArray[Any]:
         """The array in the memory of the session, or the number in its struct."""
+        if path not in self._rows:
+            raise KeyError(f"{path} is none of {', '.join(self._rows) or 'no arrays'}")
         row, struct = self._rows[path], self._session.struct
         place = getattr(type(struct), row.field).offset + ctypes.addressof(struct)
         if row.field in self._session.pointers:
@@ -224,8 +234,10 @@ class CompiledSession:
         """Begin with parameters drawn for a seed, or with those of another session.
 
         Raises:
-            ValueError: the other session has no such parameters. MemoryError.
+            ValueError: the other session has no such parameters, or the seed is none. MemoryError.
         """
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"a seed is a whole number from 0 to 2^64 - 1, and not {seed}")
         table, library = self.table, self.library
         self.pointers = {name for name, kind in table.fields if kind == "pointer"}
         self._entry = Entry(library, table.name, f"{table.name}_run", table.ports)

@@ -364,7 +364,7 @@ class Session:
             raise DataError("E0757", message, help="run the session once: s(...)")
         guess = nearest(path, paths)
         keep = f"session(…, keep=[{path!r}]) keeps a tensor of the text"
-        hint = f"did you mean {guess}? " if guess else ""
+        hint = f"did you mean {guess}? " if guess else f"there are {', '.join(paths[:8])}; "
         raise DataError("E0757", f"no run gives {path}", help=hint + keep)
 
     def _placed(self, error: DataError, given: Sequence[Array]) -> DataError:

@@ -36,6 +36,9 @@ class Settings(MutableMapping[str, Given]):
             if isinstance(cell.initial, int | float)
         }
 
+    def __repr__(self) -> str:
+        return repr(self._values)
+
     def __getitem__(self, name: str) -> Given:
         return self._values[name]
 

@@ -34,7 +34,10 @@ THREAD = re.compile(r"\bthread\b")
 """The number of a thread in a block that has several dimensions."""
 
 
-LEGEND = "/* elements along each axis: of a block (TILE), of all threads or of one side by side; threads */"
+LEGEND = (
+    "/* elements along each axis: of a block (TILE), of all threads (STRIP, of which each thread has STRIPS)"
+    " or of one side by side; threads */"
+)
 """The comment above the constants of a kernel."""
 
 

@@ -153,7 +153,9 @@ class _Naming:
                     each: self.steps[outer[0]] for each in inner if outer[0] in self.steps
                 }
         last = levels[-1][1]
-        counts = {self.program.sizes[loop.size].fixed for loop in self.loops if loop.variable in last}
+        counts = {
+            self.program.sizes[loop.size].fixed for loop in self.loops if loop.variable in last
+        }
         if len(counts) == 1:
             self._count_strips(axis, last, counts.pop())
 

@@ -1016,6 +1016,19 @@ def test_what_is_no_path_is_refused(module: Any, given: Any) -> None:
         assert (caught.value.code, bool(caught.value.help)) == (code, True)
 
 
+def test_gradients_are_read_where_nothing_is_changed(tmp_path: Path) -> None:
+    text = """op net(x) = "w" * x + "b" 2
+    cd slope(x) { loss = net(x) ++ "...|... => 0"; backprop(loss); return loss }
+    """
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    s: Any = load(tmp_path / "m.i").session("slope", shapes={"x": "2|3"})
+    s(np.ones((2, 3), np.float32))
+    np.testing.assert_array_equal(s.value("net.w.grad"), [[2, 2, 2]] * 2)
+    with pytest.raises(Error, match="E0757") as caught:
+        s.value("gradients")
+    assert "net.w.grad" in caught.value.help
+
+
 def test_arrays_of_a_session_show_their_shapes(tmp_path: Path) -> None:
     file = tmp_path / "m.i"
     file.write_text('op f(x) = "w" * x + "b" 2', "utf-8")

@@ -281,10 +281,18 @@ class TestSessions:
         alone = shared.mlp(seed=9)
         alone.load(tmp_path / "step.safetensors")
         np.testing.assert_array_equal(alone(x), net(x))
-        with pytest.raises(OSError, match="mlp: a file cannot be written or read"):
+        with pytest.raises(
+            OSError, match=r"mlp\.load\('.*none'\): a file cannot be written or read"
+        ):
             alone.load(tmp_path / "none")
         with pytest.raises(ValueError, match=r"mlp\.c has shape \(2,\), and the array \(3,\)"):
             step.parameters["mlp.c"] = [1, 2, 3]
+        with pytest.raises(KeyError, match=r"mlp\.d is none of .*mlp\.c"):
+            step.parameters["mlp.d"] = 1
+        assert "mlp.c: float32[2]" in repr(step.parameters)
+        for seed in (-1, 2**64):
+            with pytest.raises(ValueError, match="a seed is a whole number"):
+                shared.mlp(seed=seed)
         with pytest.raises(ValueError, match=r"step: x has shape \(5, 3\)"):
             step(np.ones((5, 3), np.float32), t)
 
