@@ -84,6 +84,7 @@ class Core:
         line_cycles: of a line that comes into each of them while a core does other things.
         filling: of a line that comes into the nearest one, in which it loads nothing.
         late: lines of a run of adjacent ones that come out of order: what fetches ahead sees where they lead.
+        streams: runs of an operand, read in turn, that what fetches ahead follows at a time.
         scattered: cycles that a core waits for a line that comes into each of them out of order.
         written: the same of a line that is stored whole.
         parted: the same of a line of which a part is stored: stores are done one after the other.
@@ -103,6 +104,7 @@ class Core:
     line_cycles: tuple[float, ...]
     filling: float
     late: int
+    streams: int
     scattered: tuple[float, ...]
     written: tuple[float, ...]
     parted: tuple[float, ...]
@@ -436,6 +438,7 @@ CPU = Machine(
         line_cycles=(1.0, 2.4, 6.0),
         filling=0.5,
         late=4,
+        streams=16,
         scattered=(0.5, 0.5, 10.0),
         written=(0.0, 2.0, 10.0),
         parted=(2.0, 4.0, 20.0),

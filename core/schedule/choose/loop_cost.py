@@ -11,7 +11,7 @@ Example, ``+ij~j`` of 1000 each, | i:8 | i j i':
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.schedule import Nest
@@ -64,7 +64,9 @@ class LoopPrice(TilePrice):
         """The price of all iterations, of which each reads at these indices; copies are made at ``sites`` alone."""
         arrays, copied = list[tuple[Dims, bool, bool]](), 0.0
         self.sites = sites or {}
-        for index in dict.fromkeys(reads):
+        indices = dict.fromkeys(reads)
+        self.streams = inf if len(indices) == 1 else self.streams  # strips of one array are long
+        for index in indices:
             dims, site = dims_of(index), self.sites.get(index)
             copied += 0.0 if site is None else self._packing(dims, site)
             arrays.append((dims, False, site is not None))

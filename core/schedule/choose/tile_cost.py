@@ -102,6 +102,7 @@ class TilePrice:
         self.covered = self._covered()
         self.spans: dict[tuple[Dims, int], Spans] = {}
         self.strided = 0  # operands that lanes read across memory
+        self.streams: float = machine.core.streams
 
     def _trips(self, loop: Loop) -> int:
         parts = self.nest.factors[loop.axis]
@@ -325,9 +326,9 @@ class TilePrice:
                 if is_written and not self._is_along(dims):
                     waited += moved * core.parted[cache]
                     continue
-                run, _ = self._spans(dims, max(near - 1, 0))
                 if not is_packed:  # what fetches ahead sees where adjacent lines lead
-                    late = min(1.0, core.late * self.vector / run)
+                    around, inner = (self._spans(dims, max(near - n, 0)) for n in (1, 0))
+                    late = min(1.0, core.late * self.vector / _run(around, inner, self.streams))
                     waited += moved * late * (core.written if is_written else core.scattered)[cache]
                 moved *= 2 if is_written else 1
                 lines[cache] += moved * core.line_cycles[cache]
@@ -350,6 +351,15 @@ class TilePrice:
                 moved *= self.trips[depth]
             lines = around
         return moved
+
+
+def _run(around: Spans, inner: Spans, streams: float) -> int:
+    """The elements of a run of adjacent lines: the loop around those that fit the nearest cache makes it longer.
+
+    Of more runs than what fetches ahead follows at a time, each begins anew in every iteration of that loop.
+    """
+    length, apart = inner
+    return around[0] if prod(count for count, _ in apart) <= streams else length
 
 
 def _in_tiles(
