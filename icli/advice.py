@@ -15,7 +15,7 @@ from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
 from ilang.core.suggestion import nearest
 from ilang.icli.array_functions import KNOWN, UnknownNameError
-from ilang.icli.arrays import not_an_array
+from ilang.icli.arrays import TYPED, not_an_array
 from ilang.icli.calls import defined_name
 from ilang.icli.filled import call_of, range_of
 from ilang.icli.lines import (
@@ -63,6 +63,8 @@ DEFINED_HELP = (
     "its arrays; `equal` is written `==`"
 )
 NO_PROSE = "a line is a program, an array, or a command: `:help` lists what can be typed"
+SPACED_OPERATOR = re.compile(r"\w +(?:[-+*/@%]|\*\*|//) +\w")
+"""An operator between blanks, as few write it between indices."""
 UPDATE = re.compile(r".*\.grad\b.*|.*\bbackprop\(.*|.*\bbackward\(.*")
 """Statements of routines."""
 ROUTINE = "a routine has it: `cd step(x, t) { loss = ...; backprop(loss); p =- 0.1 *. p.grad; return loss }`"
@@ -134,6 +136,9 @@ def _moved(session: ReplSession, line: str, error: Error) -> Error | None:
 def _as_array(_session: ReplSession, line: str, _error: Error) -> DataError | None:
     """The error for an array whose call lacks its parentheses, or in other brackets than its own."""
     value = _value(line)[1].strip()
+    typed = TYPED.search(value)
+    if typed is not None and not value[: typed.start()][-1:].isalnum():
+        return not_an_array(value[typed.start() :])
     if call_of(value) is not None:
         return not_an_array(value)
     spelling = respelled(value) if value.startswith(("(", "{")) else None
@@ -167,21 +172,23 @@ def _in_another_language(session: ReplSession, line: str, error: Error) -> Error
     except Error:
         return None
     text = value.strip()
-    unknown_name = _operand_of_number(session, text)
-    if unknown_name is not None and error.code != "E0104":
-        return _unknown_array(session, line, unknown_name, len(line) - len(value))
+    unknown_name = _unknown_operand(session, text, error)
+    if unknown_name is not None:
+        return unknown_array(session, line, unknown_name, len(line) - len(value))
     ranged = None if error.code == "E0721" else range_of(as_python(text))
     if ranged is None:
         return None
     return DataError("E0721", f"`{text}` is not an array", help=f"write {ranged}")
 
 
-def _operand_of_number(session: ReplSession, text: str) -> str | None:
-    """The name in ``q * 2`` that is bound to nothing, or None for another text."""
+def _unknown_operand(session: ReplSession, text: str, error: Error) -> str | None:
+    """The name in ``q * 2`` or ``q + r`` that is bound to nothing, or None for another text; ``i+j`` are indices."""
     tree = expression_of(as_python(text))
-    if not isinstance(tree, ast.BinOp) or not any(
-        isinstance(e, ast.Constant) for e in ast.walk(tree)
-    ):
+    if not isinstance(tree, ast.BinOp):
+        return None
+    is_of_number = any(isinstance(each, ast.Constant) for each in ast.walk(tree))
+    is_spaced = SPACED_OPERATOR.search(text) is not None
+    if not is_spaced and (error.code == "E0104" or not is_of_number):
         return None
     return next((name for name in value_names(tree) if _is_free(session, name)), None)
 
@@ -196,7 +203,7 @@ def _unknown_in_expression(
     start = len(line) - len(value)
     called = re.compile(rf"(?<![\w.]){re.escape(name)}\s*\(").search(line, start)
     if called is None:
-        return _unknown_array(session, line, name, start)
+        return unknown_array(session, line, name, start)
     span = Span(Source(WHERE, line), called.start(), called.start() + len(name))
     guess = nearest(name, sorted({*session.texts, *KNOWN}))
     hint = f"did you mean `{guess}`?" if guess else f"define it: `{name} = +ij~i`"
@@ -208,7 +215,7 @@ def _of_names(session: ReplSession, line: str, error: Error) -> Error | None:
     value = _value(line)[1]
     name = _missing_operand(session, value)
     if name is not None:
-        return _unknown_array(session, line, name, len(line) - len(value))
+        return unknown_array(session, line, name, len(line) - len(value))
     if error.code != "E0401" or error.span is None:
         return None
     if value.strip().isidentifier():
@@ -286,7 +293,7 @@ def _is_free(session: ReplSession, word: str) -> bool:
     return word.isidentifier() and word not in session.names() and word not in RESERVED
 
 
-def _unknown_array(session: ReplSession, line: str, name: str, start: int) -> CommandError:
+def unknown_array(session: ReplSession, line: str, name: str, start: int) -> CommandError:
     """The error for a name in a line, after ``start``, that stands where an array belongs."""
     at = line.rfind(name, start)
     kind = "a definition, and an array belongs here" if name in session.texts else ""

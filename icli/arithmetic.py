@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.call.arguments import SUPPORTED
 from ilang.core.diagnostic import Error, ShapeError
+from ilang.core.dtype import DTYPES
 from ilang.core.notation.files.pieces import named_pieces
 from ilang.core.notation.index.lookahead import CALLED
 from ilang.core.record import replace
@@ -27,8 +28,10 @@ from ilang.icli.array_functions import (
     UnknownNameError,
 )
 from ilang.icli.calls import RunRequest
+from ilang.icli.filled import NUMBER
 from ilang.icli.foreign import AppliedProgram, spelled
 from ilang.icli.lines import BRACKETS, WHERE, split_words
+from ilang.icli.literal import spelled_shape
 
 if TYPE_CHECKING:
     from ilang.icli.programs import Subject
@@ -48,6 +51,11 @@ BEFORE = re.compile(
 """A form whose arrays stand behind it without parentheses: ``ij-i~ij x (sums x)``, ``+ij~i >ij~ij x``."""
 OPENS = re.compile(r"(?:|.*(?:[-+*/@%(,]|~[a-z.]+\)?))", re.DOTALL)
 """A text after which an operand stands, or the arrays of a form."""
+TYPED = re.compile(
+    rf"(?<![\w.])({'|'.join(DTYPES)})\s*:\s*"
+    rf"(?:\[|rand:[\dx]+|(?:true|false|True|False|nan|inf)\b|{NUMBER}|[a-z][\w.]*\()"
+)
+"""An array with its type, up to its bracket where it has one."""
 WHOLE = re.compile(r"(?:[a-z.]|\([^()~]*\)|[-+*/<>^$=!&|@](?! +[-+*/<>])| )*~[a-z.]+")
 """One form, blanks in it."""
 
@@ -101,7 +109,7 @@ class ProgramsAtHand:
         """For one expression."""
         self.session = session
         self.written: dict[str, str] = {}
-        """The programs in the text, by the names that stand for them."""
+        """The programs in the text, and the arrays with their types, by the names that stand for them."""
 
     def steps(self, text: str) -> list[AppliedProgram] | None:
         """The steps of an expression; None where it is none.
@@ -111,12 +119,13 @@ class ProgramsAtHand:
             NotReadError: It is no expression of arrays.
             Error: E0505, E0821; those of its programs.
         """
-        whole = text
+        whole, text, typed = text, *self._with_typed(text)
         called = CALLED.fullmatch(text.strip())
         is_form = called is not None and WHOLE.fullmatch(called[1])
         text = f"({called[1]}){called[2]}" if called and is_form else FORM.sub(r"(\1)", text)
         named = self._with_names(text if self._is_applied(text) else BEFORE.sub(_grouped, text))
         arrays = {name: _described(name, array) for name, array in self.session.arrays.items()}
+        arrays |= typed
         try:
             steps = spelled(with_calls(named, self._is_called), arrays, self)
         except MismatchError as mismatch:
@@ -137,7 +146,7 @@ class ProgramsAtHand:
     def _told(self, mismatch: MismatchError, text: str) -> ShapeError:
         """The error for arrays that do not fit, at its words in a text."""
         message, hint = (
-            re.sub(r"program_\d+", lambda name: self._text(name[0]), each)
+            re.sub(r"(?:program|array)_\d+", lambda name: self._text(name[0]), each)
             for each in (mismatch.message, mismatch.hint)
         )
         at = text.find(mismatch.words) if mismatch.words else -1
@@ -149,6 +158,24 @@ class ProgramsAtHand:
 
     def _is_called(self, name: str) -> bool:
         return self.is_component(name) or self.runs(name)
+
+    def _with_typed(self, text: str) -> tuple[str, dict[str, Array]]:
+        """The text with a name in place of each array with its type, ``i64:[0, 1]``, and these by their names."""
+        arrays: dict[str, Array] = {}
+        at = 0
+        while (typed := TYPED.search(text, at)) is not None:
+            opens = text[typed.end() - 1] in "[("
+            stop = past_group(text, typed.end() - 1) if opens else typed.end()
+            word = "".join(text[typed.start() : stop].split())
+            name = f"array_{len(arrays)}"
+            while name in self.session.names():
+                name += "_"
+            shape = spelled_shape(word) or ()
+            held = word if shape else self._held(*self.session.values([], [word]))
+            arrays[name], self.written[name] = Array(held, shape, typed[1]), word
+            text = f"{text[: typed.start()]}{name}{text[stop:]}"
+            at = typed.start() + len(name)
+        return text, arrays
 
     def _with_names(self, text: str) -> str:
         """The text with a name in place of each program in parentheses."""

@@ -46,7 +46,8 @@ class ArrayCall:
             raise unknown_function(self.spelled, name)
         if self.name in EXTREMES and len(arguments) == 2 and isinstance(node.func, ast.Name):
             self.name = {"max": "maximum", "min": "minimum"}[self.name]
-        self.named, self.rest = bound(self.name, self.spelled, arguments, node.keywords)
+        owners = len(arguments) - len(node.args)
+        self.named, self.rest = bound(self.name, self.spelled, arguments, node.keywords, owners)
 
     def array(self) -> Array:
         """The result. Raises: NoSpellingError, MismatchError."""
@@ -69,8 +70,15 @@ class ArrayCall:
 
     @property
     def axes(self) -> list[int] | None:
-        """The axes that are named; None for all. Raises: NoSpellingError."""
-        return whole_numbers([self.named["axis"]]) if self.is_given("axis") else None
+        """The axes that are named; None for all. Raises: MismatchError (they are no numbers)."""
+        if not self.is_given("axis"):
+            return None
+        try:
+            return whole_numbers([self.named["axis"]])
+        except NoSpellingError:
+            message = f"`{self.spelled}` has the axis `{ast.unparse(self.named['axis'])}`"
+            hint = "an axis is a whole number, 0 for the first, -1 for the last"
+            raise MismatchError(message, hint, "E0821", self.spelled) from None
 
     @property
     def keeps(self) -> bool:

@@ -11,8 +11,9 @@ import numpy as np
 
 from ilang.codegen.system.npy import Array, check_memory, load_npy, load_npz, map_npy
 from ilang.codegen.system.outputs import InputFile
-from ilang.core.diagnostic import CommandError, DataError
-from ilang.core.dtype import FLOATS, NUMPY_NAMES
+from ilang.core.diagnostic import CommandError, DataError, enumerated
+from ilang.core.dtype import DTYPES, FLOATS, NUMPY_NAMES
+from ilang.core.notation.guidance import TYPES
 from ilang.icli.exchange import array_of_input, literal_array, read_text
 from ilang.icli.files import ARRAY_FILES, member_of
 from ilang.icli.filled import call_of, filled_shape, filled_values, is_filled
@@ -24,7 +25,9 @@ SPELLINGS = (
     "zeros(2,3), ones, full, eye, arange, linspace"
 )
 
-TYPED = re.compile(r"((?:[biuf]|bf|int|uint|float)\d+):")
+TYPED = re.compile(
+    r"((?:[biuf]|bf|int|uint|float)\d+|int|float|double)\s*:(?=\s*(?:\[|\d|rand:|[a-z]+\())"
+)
 """An element type before an array, in other systems."""
 NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 """An operand that names its input."""
@@ -62,7 +65,9 @@ def not_an_array(text: str) -> DataError:
     hint = hint if call is None else f"write `{call}`"
     typed = TYPED.match(rest)
     if typed is not None:
-        hint = f"there is no type {typed[1]}: types are f32, f64, i32, i64 and bool"
+        known = TYPES.get(typed[1])
+        written = "" if known is None else f"; write `{known}:{rest[typed.end() :].strip()}`"
+        hint = f"there is no type {typed[1]}: types are {enumerated([*DTYPES])}{written}"
     elif rest.endswith((".safetensors", ".pt", ".pth", ".ckpt")):
         hint = "parameters are read by --load FILE.safetensors, of an `op` or `cd`"
     return DataError("E0720", f"{text or '(empty)'} is not an array", help=hint)

@@ -116,11 +116,12 @@ def _fits(value: float, kind: str, wanted: str) -> None:
         lost = math.isfinite(value) and limit < abs(value)
     if lost:
         shown = str(value).lower() if isinstance(value, bool) else f"{value:.17g}"
-        raise DataError(
-            "E0723",
-            f"{shown} is not a value of type {wanted}",
-            help="write the type before the array: f64:[0.5], i64:[1,2], bool:[true]",
+        low, high = INTEGER_ENDS["i64"]
+        fitting = {"bool": "bool", "int": "i64" if low <= value <= high else "f64"}.get(kind, "f64")
+        help_line = (
+            f"write the type before it: {fitting}:{shown}, or {fitting}:[{shown}, ...] for a list"
         )
+        raise DataError("E0723", f"{shown} is not a value of type {wanted}", help=help_line)
 
 
 def _literal_of(data: bytes | bytearray, name: str) -> tuple[ArrayLiteral, str | None]:

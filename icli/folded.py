@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Mapping
 
 from ilang.icli.array_functions import COUNTS, Array
-from ilang.icli.python_nodes import whole_number
+from ilang.icli.python_nodes import MODULES, whole_number
 
 FOLDED: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
@@ -36,6 +36,8 @@ class SizesFolded(ast.NodeTransformer):
         match node:
             case ast.Attribute(ast.Name(name), "shape") if name in self.arrays:
                 return ast.Tuple([ast.Constant(size) for size in self.arrays[name].shape])
+            case ast.Attribute(ast.Name(name), "nan" | "inf" as number) if name in MODULES:
+                return ast.Name(number)
             case ast.Attribute(ast.Name(name), "size" | "ndim" as count) if name in self.arrays:
                 return ast.Constant(COUNTS[count](self.arrays[name].shape))
             case _:

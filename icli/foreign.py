@@ -44,6 +44,7 @@ from ilang.icli.python_nodes import (
     whole_number,
     whole_numbers,
 )
+from ilang.icli.python_operators import several_comparisons, shift_of_bits
 from ilang.icli.respelling import as_python
 from ilang.icli.signatures import SIGNATURES
 
@@ -128,7 +129,11 @@ def spelled(
     is_known = names == [text] and (text in arrays or text not in CONSTANTS)
     if is_known or isinstance(tree, ast.Constant | ast.List) or _is_listed(tree):
         return None
-    if not isinstance(tree, ast.Call | ast.ListComp) and names and not {*arrays, "pi"} & set(names):
+    if (
+        not isinstance(tree, ast.Call | ast.ListComp)
+        and names
+        and not {*arrays, "pi", "nan", "inf"} & set(names)
+    ):
         return None  # letters of an index expression, more likely
     if isinstance(tree, ast.Tuple):
         lines = ", then ".join(f"`{ast.unparse(each)}`" for each in tree.elts)
@@ -183,6 +188,8 @@ class NamedSteps:
                 return Array(number_text(node), ())
             case ast.List() | ast.Tuple() | ast.ListComp():
                 return self.listed(node)
+            case ast.BinOp(left, ast.LShift() | ast.RShift(), right) if self._knows(node):
+                raise shift_of_bits(node, self.array(left), self.array(right))
             case ast.BinOp() | ast.Compare() | ast.BoolOp():
                 return self.binary(*_pair(node))
             case ast.UnaryOp():
@@ -195,6 +202,10 @@ class NamedSteps:
                 return self.quoted(node) or self.at_hand(node) or self.call(node)
             case _:
                 raise NoSpellingError
+
+    def _knows(self, node: ast.expr) -> bool:
+        """Whether all names in an expression are those of arrays."""
+        return {*value_names(node)} <= {*self.arrays, *self.named}
 
     def signed(self, node: ast.UnaryOp) -> Array:
         """An array with a sign before it, or a number below 0."""
@@ -458,9 +469,7 @@ def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, as
             hint = f"write `({ast.unparse(first)}) {joined} ({ast.unparse(second)})`"
             raise MismatchError(message, hint, "E0821")
         case ast.Compare(ops=[_, _, *_]):
-            pairs = " & ".join(f"({each})" for each in _compared(node))
-            message = f"`{ast.unparse(node)}` compares twice"
-            raise MismatchError(message, f"compare each pair: `{pairs}`", "E0821")
+            raise several_comparisons(node)
         case ast.BoolOp(junction, [left, right]):
             sign = OPERATORS.get(type(junction))
         case _:
@@ -473,13 +482,6 @@ def _pair(node: ast.BinOp | ast.Compare | ast.BoolOp) -> tuple[str, ast.expr, as
 def _is_listed(tree: ast.expr) -> bool:
     """Whether a line is numbers in parentheses, which are no array alone."""
     return isinstance(tree, ast.Tuple) and all(isinstance(each, ast.Constant) for each in tree.elts)
-
-
-def _compared(node: ast.Compare) -> list[str]:
-    """The comparisons of neighbors that a chain of comparisons is."""
-    operands = [node.left, *node.comparators]
-    pairs = zip(operands, node.ops, operands[1:], strict=False)
-    return [ast.unparse(ast.Compare(left, [op], [right])) for left, op, right in pairs]
 
 
 def _number_at(shape: Shape, index: ast.expr) -> Array:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ilang.core.dtype import INTEGERS
 from ilang.icli.array_functions import Array, MismatchError, NoSpellingError, axes_of, reshaped
 from ilang.icli.array_functions import looked_up as look_up
+from ilang.icli.filled import is_filled
 from ilang.icli.python_nodes import (
     is_number,
     is_whole,
@@ -85,7 +86,7 @@ def indexed(steps: NamedSteps, array: Array, index: ast.expr) -> Array:
             expressions.append(f"{before}({walk}){after}~{letters}")
             axis += 1
             continue
-        (at,) = whole_numbers([part])
+        at = _position(part)
         if not -shape[axis] <= at < shape[axis]:
             raise no_place(array, place, at)
         expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
@@ -93,6 +94,15 @@ def indexed(steps: NamedSteps, array: Array, index: ast.expr) -> Array:
     if not expressions:
         return array
     return steps.step(" >> ".join(expressions), array)
+
+
+def _position(part: ast.expr) -> int:
+    """The place that a number in an index is. Raises: MismatchError (it has a fraction), NoSpellingError."""
+    if is_number(part) and whole_number(part) is None:
+        message = f"`{ast.unparse(part)}` is no index"
+        raise MismatchError(message, "indices are integers, the first is 0", "E0821")
+    (at,) = whole_numbers([part])
+    return at
 
 
 def indexed_by_array(
@@ -125,6 +135,8 @@ def taken(steps: NamedSteps, array: Array, chosen: ast.expr, axis: int) -> Array
         places = steps.step("i64", places_listed(ast.List(chosen.elts), array, axis))
         return looked_up(steps, array, places, axis)
     places = steps.array(chosen)
+    if is_filled(places.text) and "." not in places.text:
+        places = steps.step("i64", places)
     if places.dtype == "bool":
         return where_it_holds(steps, array, places, axis)
     if places.dtype not in INTEGERS:

@@ -153,4 +153,5 @@ def is_number(node: ast.expr) -> bool:
     """Whether this is a number that is written out, with a sign or without."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
-    return isinstance(node, ast.Constant)
+    is_named = isinstance(node, ast.Name) and node.id in ("nan", "inf")
+    return is_named or isinstance(node, ast.Constant)

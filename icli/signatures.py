@@ -31,7 +31,7 @@ from ilang.icli.array_functions import (
     NoSpellingError,
 )
 from ilang.icli.filled import MAKERS
-from ilang.icli.python_nodes import whole_numbers
+from ilang.icli.python_nodes import whole_number, whole_numbers
 
 REDUCED = "a, axis=None, *, keepdims=False"
 
@@ -119,28 +119,40 @@ def optional_of(name: str) -> dict[str, ast.expr]:
     return {each.arg: value for each, value in zip(optional, values, strict=True)}
 
 
-def parameters_told(name: str) -> str:
-    """The parameters of a function, for messages: ``a, axis, keepdims``."""
+def parameters_told(name: str, owners: int = 0) -> str:
+    """The parameters of a function, for messages: ``a, axis, keepdims``; those of a method without its owner."""
     takes = parameters_of(name)
     rest = [] if takes.vararg is None else [takes.vararg]
-    return ", ".join(each.arg for each in (*takes.args, *rest, *takes.kwonlyargs))
+    return ", ".join(each.arg for each in (*takes.args[owners:], *rest, *takes.kwonlyargs))
 
 
 def bound(
-    name: str, spelled: str, given: Sequence[ast.expr], keywords: Sequence[ast.keyword]
+    name: str,
+    spelled: str,
+    given: Sequence[ast.expr],
+    keywords: Sequence[ast.keyword],
+    owners: int = 0,
 ) -> tuple[dict[str, ast.expr], list[ast.expr]]:
     """The arguments of a call of a function, which is ``spelled`` somehow: by parameters, and those without an end.
 
+    The first of a method is its owner, one of ``owners``, which stands before its name.
+
     Raises: MismatchError (it does not take them), NoExpressionError (one is missing), NoSpellingError.
     """
-    takes, listed = parameters_of(name), parameters_told(name)
+    takes, listed = parameters_of(name), parameters_told(name, owners)
     names = [each.arg for each in takes.args]
     if any(isinstance(each, ast.Starred) for each in given) or any(not k.arg for k in keywords):
         raise NoSpellingError
     if len(names) < len(given) and takes.vararg is None:
-        message = f"`{spelled}` takes {listed} in this order, and {len(given)} are given"
+        message = f"`{spelled}` takes {listed or 'nothing'} in this order, and {len(given) - owners} are given"
         named_alone = f"; `{takes.kwonlyargs[0].arg}=` is written out" if takes.kwonlyargs else ""
-        hint = f"`{spelled}({', '.join(names)})`{named_alone}"
+        hint = f"`{spelled}({', '.join(names[owners:])})`{named_alone}"
+        axes = given[names.index("axis") :] if takes.kwonlyargs and "axis" in names else []
+        if axes and all(whole_number(each) is not None for each in axes):
+            several = ", ".join(
+                map(ast.unparse, (*given[owners : len(given) - len(axes)], ast.Tuple([*axes])))
+            )
+            hint = f"several axes stand in parentheses: `{spelled}({several})`"
         raise MismatchError(message, hint, "E0821", spelled)
     arguments = optional_of(name) | dict(zip(names, given, strict=False))
     for each in keywords:

@@ -35,6 +35,8 @@ from ilang.core.notation.symbols import Symbols
 from ilang.core.source import Source, Span
 
 NAMED = re.compile(r"[,*+^&<]|=(?!>)")
+NO_SUBSCRIPT = re.compile(r"[a-zA-Z.,\s]*([^a-zA-Z.,\s>-])[\w.,\s]*->[\w.\s]*")
+"""Subscripts as NumPy writes them, with a sign that names no axis there."""
 TOKEN = re.compile(
     r"\s+|(?P<variable>\.\.[A-Za-z_][A-Za-z0-9_]*\.\.)|(?P<ellipsis>\.\.\.)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<number>[0-9]+)|(?P<sign>=>|->|[|;,*+^<=-])"
@@ -64,6 +66,12 @@ def parse_spec(source: Source, span: Span | None = None) -> Spec:
         return _read(source, whole)
     except NotationError:
         spelling = None if "=>" in whole.text() else _respelled(whole.text())
+        strange = NO_SUBSCRIPT.fullmatch(whole.text())
+        if spelling is None and strange is not None:
+            message = f"`{strange[1]}` is no axis of subscripts as NumPy writes them"
+            help_line = "their axes are letters: `ij,jk->ik`, `ij->i`"
+            at = whole.start + strange.start(1)
+            raise NotationError("E0141", message, Span(source, at, at + 1), help_line) from None
         if spelling is None:
             raise
         message = "a specification has `;` between its inputs and `=>` before its result"

@@ -43,6 +43,11 @@ def computed(session: ReplSession, line: str) -> Any:
     ("line", "expected"),
     [
         ("x^2 + 1", X**2 + 1),
+        ("np.sum(f64:[1, 2]) + i64:3", 6),
+        ("bool:[true, false] + bool:[false, false]", [True, False]),
+        ("f64:[[1, 2, 3]] * D[:1] + f64:arange(3)", D[:1] * X + [0, 1, 2]),
+        ("[1, nan] == [1, np.nan]", [True, False]),
+        ("D[np.arange(2)]", D),
         ("min(D, 3) + max(2, D)", np.minimum(D, 3) + np.maximum(2, D)),
         ("np.max(D, 0)", D.max(0)),
         ("round(D / 4 - 0.5)", np.round(D / 4 - 0.5)),
@@ -458,3 +463,34 @@ def test_counts_that_do_not_fit(session: ReplSession, line: str, code: str, said
     error = refused(session, line)
     assert error.code == code
     assert said in error.message
+
+
+def test_shapes_of_expressions(session: ReplSession) -> None:
+    assert session.feed("D.std(0).shape").parts == ("D.std(0)  3  f32",)
+    assert session.feed("D[None].dtype").parts == ("D[None]  1×2×3  f32",)
+    assert session.feed("(+ij~i D).shape").parts == ("(+ij~i D)  2  f32",)
+    assert session.feed("np.zeros((2, 3)).shape").parts == ("np.zeros((2, 3))  2×3  f32",)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("x > 2 & x < 4 | x == 1", "E0821", "(x > 2) & (x < 4) | (x == 1)"),
+        ("ids << 2", "E0821", "ids * 2 ** 2"),
+        ("x[1.5]", "E0821", "`1.5` is no index"),
+        ("D.sum(0, 1)", "E0821", "D.sum((0, 1))"),
+        ("D.sum(0, 1)", "E0821", "takes axis, keepdims, dtype in this order, and 2 are given"),
+        ("D.sum(axis=1.5)", "E0821", "an axis is a whole number"),
+        ("x + i8:[1, 2, 3]", "E0720", "types are f32, f64, i32, i64 and bool; write `i32:"),
+        ("y = u7:[1]", "E0720", "there is no type u7"),
+        ("w + w", "E0820", "there is no array named `w`"),
+        ("w = 2147483647", "E0723", "i64:2147483647"),
+        ("w.shape", "E0820", "there is no array named `w`"),
+    ],
+)
+def test_what_a_mistake_is_answered_with(
+    line: str, code: str, said: str, session: ReplSession
+) -> None:
+    error = refused(session, line)
+    assert error.code == code
+    assert said in f"{error.message}; {error.help}"
