@@ -9,7 +9,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, DataError, Error, ModuleError
+from ilang.core.diagnostic import CommandError, DataError, Error, ModuleError, NotationError
 from ilang.core.notation.index.lookahead import CALLED
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
@@ -20,17 +20,20 @@ from ilang.icli.calls import defined_name
 from ilang.icli.filled import call_of, range_of
 from ilang.icli.lines import (
     BINDS,
+    BRACKETS,
     CALLS,
     DECIDED,
+    HEAD,
     LONGEST,
     UNREAD,
     WHERE,
     array_in_program,
     function_in_program,
+    mismatched_brackets,
     split_words,
 )
 from ilang.icli.literal import respelled
-from ilang.icli.python_nodes import expression_of, value_names
+from ilang.icli.python_nodes import MODULES, expression_of, value_names
 from ilang.icli.readings import read
 from ilang.icli.respelling import as_python, colon_command, tensor_function
 
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
     from ilang.icli.session import ReplSession
 
 STATEMENTS = {
-    "import using": "nothing is imported: `softmax` and `zeros(2,3)` are there; `use nn` is for networks",
-    "from": "nothing is imported: `softmax` is there; `use nn` is for networks",
+    "import using": "nothing is imported: `np.sum(x)` and `softmax(x)` are there; `use nn` is for networks",
+    "from": "nothing is imported: `np.sum(x)` and `softmax(x)` are there; `use nn` is for networks",
     "for while": "loops are written by indices: `+ij~i` sums over j for each i",
     "if elif else": 'elements are chosen by `elementwise("f: c, x, y -> where(c, x, y)")`',
     "def return function lambda": "a tensor function is `op f(x) = x + 1`, a component `f(x[m,n]) = +ij~i`",
@@ -77,7 +80,16 @@ def advised(session: ReplSession, line: str, error: Error) -> Error:
     in_function = defined_name(line) is not None
     if in_function or not error.code.startswith(UNREAD) or LONGEST < len(line):
         return error
-    for rule in (_moved, _as_function, _as_statement, _in_another_language, _as_array, _of_names):
+    for rule in (
+        _mismatched,
+        _of_head,
+        _moved,
+        _as_function,
+        _as_statement,
+        _in_another_language,
+        _as_array,
+        _of_names,
+    ):
         better = rule(session, line, error)
         if better is not None:
             return better
@@ -96,6 +108,27 @@ def _repl_help(line: str, error: Error) -> str | None:
     if is_unknown and error.span is not None:
         return f"define it, `{error.span.text()} = +ij~i`; `:help` lists what can be typed"
     return None
+
+
+def _mismatched(_session: ReplSession, line: str, _error: Error) -> NotationError | None:
+    """The error for a bracket that another one closes: ``[1, 2)``."""
+    pair = mismatched_brackets(line)
+    if pair is None:
+        return None
+    opens, at = pair
+    message = f"the `{line[opens]}` before it is closed by `{line[at]}`"
+    wanted = BRACKETS[line[opens]]
+    span = Span(Source(WHERE, line), at, at + 1)
+    return NotationError("E0110", message, span, f"write `{wanted}` there")
+
+
+def _of_head(session: ReplSession, line: str, _error: Error) -> CommandError | None:
+    """The error for the shape of what is no array."""
+    asked = HEAD.fullmatch(line)
+    name = "" if asked is None else asked["array"] or asked["other"]
+    if not name.isidentifier() or name in MODULES:
+        return None
+    return unknown_array(session, line, name, 0)
 
 
 def _moved(session: ReplSession, line: str, error: Error) -> Error | None:
@@ -207,6 +240,8 @@ def _unknown_in_expression(
     span = Span(Source(WHERE, line), called.start(), called.start() + len(name))
     guess = nearest(name, sorted({*session.texts, *KNOWN}))
     hint = f"did you mean `{guess}`?" if guess else f"define it: `{name} = +ij~i`"
+    if name in session.arrays:
+        hint = f"`{name}` is an array: `{name}[0]` is its first element or row"
     return ModuleError("E0401", f"there is no definition named `{name}`", span, hint)
 
 
@@ -236,9 +271,17 @@ def _as_statement(session: ReplSession, line: str, _error: Error) -> CommandErro
     if command is not None:
         message = f"`{_brief(line)}` is a call of another language; here a command does it"
         return CommandError("E0821", message, help=f"write `{command}`")
+    several = _assignments(line)
+    if several:
+        lines = ", then ".join(f"`{each}`" for each in several)
+        message = f"`{_brief(line)}` gives values to several names"
+        return CommandError("E0821", message, help=f"type them one by one: {lines}")
     if ELEMENT.match(line) and line.partition("[")[0].strip() in session.arrays:
         message = f"`{_brief(line)}` changes an element, and arrays are not changed in place"
-        hint = 'compute another one: elements by a condition are `elementwise("f: c, x, y -> where(c, x, y)") c x y`'
+        hint = (
+            _without_change(line)
+            or "compute another one: elements by a condition are `where(c, x, y)`"
+        )
         return CommandError("E0821", message, help=hint)
     statement = STATEMENT.match(line)
     if statement is None and not UPDATE.fullmatch(line):
@@ -253,6 +296,41 @@ def _as_statement(session: ReplSession, line: str, _error: Error) -> CommandErro
     words = line.split()
     hint = f"`:drop {words[1]}`" if words[0] == "del" and len(words) == 2 else hint
     return CommandError("E0821", message, help=hint)
+
+
+def _assignments(line: str) -> list[str]:
+    """The lines that ``a = 1; b = 2``, ``a, b = 1, 2`` and ``a = b = 3`` stand for; none for another line."""
+    try:
+        statements = [] if "~" in line else ast.parse(line.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for each in statements:
+        match each:
+            case ast.Assign([ast.Tuple(names)], ast.Tuple(values)) if len(names) == len(values):
+                pairs += zip(names, values, strict=True)
+            case ast.Assign(targets, value):
+                first, *others = targets[::-1]
+                pairs += [(first, value), *((name, first) for name in others)]
+            case _:
+                return []
+    named = all(isinstance(name, ast.Name) for name, _ in pairs)
+    lines = [f"{ast.unparse(name)} = {ast.unparse(value)}" for name, value in pairs]
+    return lines if named and 1 < len(lines) else []
+
+
+def _without_change(line: str) -> str:
+    """The line that computes what ``x[x > 2] = 0`` changes; nothing for other elements."""
+    try:
+        (statement,) = ast.parse(line.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    match statement:
+        case ast.Assign([ast.Subscript(ast.Name(name), ast.Compare() as holds)], value):
+            chosen = f"{ast.unparse(holds)}, {ast.unparse(value)}, {name}"
+            return f"compute another one: `{name} = where({chosen})`"
+        case _:
+            return ""
 
 
 def _as_function(session: ReplSession, line: str, _error: Error) -> CommandError | None:

@@ -11,6 +11,7 @@ from ilang.core.diagnostic import DataError
 from ilang.icli.array_functions import (
     BINARY,
     CONDITIONS,
+    CONVERSIONS,
     COUNTS,
     CUMULATIVE,
     EXTREMES,
@@ -326,6 +327,9 @@ def behind(call: ArrayCall, arrays: Sequence[Array], axis: int) -> Array:
 def filled(call: ArrayCall) -> Array:
     """An array of numbers that follow from few, or of random ones."""
     name = MAKERS[call.name]
+    *sizes, last = call.rest or [ast.Tuple([])]
+    if sizes and ast.unparse(last).rpartition(".")[2].strip("'") in CONVERSIONS:
+        call.named["dtype"], call.rest = last, sizes
     text = f"{name}({', '.join(ast.unparse(each) for each in call.rest)})"
     return call.converted(filled_with(text))
 

@@ -209,13 +209,16 @@ def _grad(session: ReplSession, rest: str) -> Reply:
     """The gradient, as a definition where the language has words for it."""
     from ilang.core.explain.assignments import gradient_text
     from ilang.core.transform.reverse import gradient
+    from ilang.icli.definitions import head_of
 
     last = _last(session, rest)
     if not isinstance(last, ComponentAtShapes):
         message = f"{last.name} is an op or a cd, and :grad is of components"
-        raise CommandError(
-            "E0819", message, help="write backprop(loss) in a cd, which asks for gradients"
-        )
+        help_line = "backprop(loss) in a cd asks for gradients"
+        name, inputs = last.name, [each.name for each in head_of(last.function).tensors]
+        if len(inputs) == 1 and name not in {each.name for each in session.calls.module.routines}:
+            help_line = f"`cd g(x) {{ t = track(x); loss = mean({name}(t)); backprop(loss); return t.grad }}`"
+        raise CommandError("E0819", message, help=help_line)
     forward = last.shaped()
     return Reply((gradient_text(gradient(forward, range(len(forward.inputs)))),))
 

@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Protocol
 
-from ilang.core.diagnostic import Error
+from ilang.core.diagnostic import Error, enumerated
 from ilang.core.dtype import INTEGERS
 from ilang.core.record import record
 from ilang.icli.array_calls import ArrayCall, unread_part
 from ilang.icli.array_functions import (
     ALIASES,
     CONDITIONS,
+    CONVERSIONS,
     KERNELS,
     KNOWN,
     Array,
@@ -121,18 +122,18 @@ def spelled(
         MismatchError: Arrays do not fit.
         Error: Those of the programs.
     """
-    has_caret, text = "^" in text, as_python(text)
+    has_caret, whole, text = "^" in text, text.strip(), as_python(text)
     tree = expression_of(text)
     if tree is None:
         return None
     names = value_names(tree)
-    is_known = names == [text] and (text in arrays or text not in CONSTANTS)
+    is_known = names == [whole] and (whole in arrays or whole not in CONSTANTS)
     if is_known or isinstance(tree, ast.Constant | ast.List) or _is_listed(tree):
         return None
     if (
         not isinstance(tree, ast.Call | ast.ListComp)
-        and names
-        and not {*arrays, "pi", "nan", "inf"} & set(names)
+        and {*names} - {*CONVERSIONS}
+        and not {*arrays, "pi", "nan", "inf"} & {*names}
     ):
         return None  # letters of an index expression, more likely
     if isinstance(tree, ast.Tuple):
@@ -188,7 +189,9 @@ class NamedSteps:
                 return Array(number_text(node), ())
             case ast.List() | ast.Tuple() | ast.ListComp():
                 return self.listed(node)
-            case ast.BinOp(left, ast.LShift() | ast.RShift(), right) if self._knows(node):
+            case ast.BinOp(left, ast.LShift() | ast.RShift(), right) if not (
+                {*value_names(node)} - {*self.arrays, *self.named}
+            ):
                 raise shift_of_bits(node, self.array(left), self.array(right))
             case ast.BinOp() | ast.Compare() | ast.BoolOp():
                 return self.binary(*_pair(node))
@@ -202,10 +205,6 @@ class NamedSteps:
                 return self.quoted(node) or self.at_hand(node) or self.call(node)
             case _:
                 raise NoSpellingError
-
-    def _knows(self, node: ast.expr) -> bool:
-        """Whether all names in an expression are those of arrays."""
-        return {*value_names(node)} <= {*self.arrays, *self.named}
 
     def signed(self, node: ast.UnaryOp) -> Array:
         """An array with a sign before it, or a number below 0."""
@@ -369,7 +368,8 @@ class NamedSteps:
     def product(self, one: Array, other: Array) -> Array:
         """A matrix product, of vectors too."""
         if not one.shape or not other.shape:
-            raise NoSpellingError
+            message = f"`@` of {one.named()} and {other.named()} is no product of matrices"
+            raise MismatchError(message, f"`{one.text} * {other.text}` multiplies by a number")
         if one.shape[-1] != other.shape[-2:][0]:
             raise without_product(one, other)
         program = multiplied(one, other)
@@ -497,7 +497,9 @@ def _literal(node: ast.List) -> Array:
     while level and all(isinstance(part, ast.List) for part in level):
         lengths = {len(part.elts) for part in level}
         if len(lengths) != 1:
-            raise NoSpellingError
+            message = f"the lists of `{ast.unparse(node)}` have the lengths {enumerated([*map(str, sorted(lengths))])}"
+            hint = "an array is full: the lists of one level have one length"
+            raise MismatchError(message, hint, "E0505")
         shape.append(lengths.pop())
         level = [item for part in level for item in part.elts]  # type: ignore[misc]
     if level and isinstance(level[0], ast.Constant) and isinstance(level[0].value, bool):

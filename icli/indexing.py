@@ -25,6 +25,7 @@ from ilang.icli.python_nodes import (
     whole_number,
     whole_numbers,
 )
+from ilang.icli.shapes import shape_text
 
 if TYPE_CHECKING:
     from ilang.icli.foreign import NamedSteps
@@ -110,13 +111,10 @@ def indexed_by_array(
 ) -> Array:
     """An array of places, or a condition, in the place of one axis, and numbers and ranges in that of others.
 
-    Raises: MismatchError (there are several), NoSpellingError (NumPy moves the axis to the front).
+    Raises: NoSpellingError (NumPy moves the axis to the front).
     """
     if 1 < len(looked):
-        one, other = (ast.unparse(parts[n]) for n in looked[:2])
-        message = f"`{one}` and `{other}` are both arrays of places"
-        hint = f"one after the other: `{array.text}[{one}][:, {other}]` has all pairs"
-        raise MismatchError(message, hint, "E0821")
+        return indexed_by_arrays(steps, array, parts, looked)
     (place,) = looked
     fixed = [n for n, each in enumerate(parts) if not isinstance(each, ast.Slice)]
     if place and len(fixed) <= fixed[-1] - fixed[0]:
@@ -126,26 +124,79 @@ def indexed_by_array(
     return taken(steps, indexed(steps, array, ast.Tuple([*rest])), parts[place], axis)
 
 
+def indexed_by_arrays(
+    steps: NamedSteps, array: Array, parts: Sequence[ast.expr], looked: Sequence[int]
+) -> Array:
+    """The elements at pairs of places, ``x[rows, columns]``: places of neighboring axes, which are made one axis.
+
+    Raises: MismatchError (there are other arrays, or other indices beside them).
+    """
+    first, count = looked[0], len(looked)
+    one, other = (ast.unparse(parts[n]) for n in looked[:2])
+    are_whole = all(is_whole(part) for n, part in enumerate(parts) if n not in looked)
+    refused = MismatchError(
+        f"`{one}` and `{other}` are both arrays of places",
+        f"one after the other: `{array.text}[{one}][:, {other}]` has all pairs",
+        "E0821",
+    )
+    if (
+        [*looked] != [*range(first, first + count)]
+        or not are_whole
+        or len(array.shape) < len(parts)
+    ):
+        raise refused
+    places = [_places(steps, array, parts[n], n) for n in looked]
+    if any(each.dtype == "bool" or not each.shape for each in places):
+        raise refused
+    for at, n in enumerate(looked):
+        if not isinstance(
+            parts[n], ast.List
+        ):  # a place beyond one axis would be one of another row
+            positions = Array(f"i64:arange({array.shape[n]})", (array.shape[n],), "i64")
+            places[at] = looked_up(steps, positions, places[at], 0)
+    place = places[0]
+    for n, each in zip(looked[1:], places[1:], strict=True):
+        axes = axes_of(place)
+        place = steps.step(f"(I | {array.shape[n]}) >> {axes}*.~{axes}", place)
+        try:
+            place = steps.between("+", place, each)
+        except MismatchError:
+            counts = " and ".join(shape_text(each.shape) for each in places)
+            message = f"`{one}` and `{other}` have other numbers of places, {counts}"
+            raise MismatchError(message, "places are taken in pairs", "E0505") from None
+    before, merged = array.shape[:first], array.shape[first : first + count]
+    whole = (*before, math.prod(merged), *array.shape[first + count :])
+    return looked_up(steps, steps.step(reshaped(array, whole), array), place, first)
+
+
 def taken(steps: NamedSteps, array: Array, chosen: ast.expr, axis: int) -> Array:
     """The elements at places along an axis."""
     at = whole_number(chosen)
     if at is not None:
         return indexed(steps, array, ast.Tuple([*[ast.Slice()] * axis, chosen]))
+    places = _places(steps, array, chosen, axis)
+    if places.dtype == "bool":
+        return where_it_holds(steps, array, places, axis)
+    return looked_up(steps, array, places, axis)
+
+
+def _places(steps: NamedSteps, array: Array, chosen: ast.expr, axis: int) -> Array:
+    """The places along an axis that a list or an array names, counted from 0 on, or a condition.
+
+    Raises: MismatchError (they are no integers).
+    """
     if isinstance(chosen, ast.List | ast.Tuple) and not _of_truths(chosen):
-        places = steps.step("i64", places_listed(ast.List(chosen.elts), array, axis))
-        return looked_up(steps, array, places, axis)
+        return steps.step("i64", places_listed(ast.List(chosen.elts), array, axis))
     places = steps.array(chosen)
     if is_filled(places.text) and "." not in places.text:
         places = steps.step("i64", places)
-    if places.dtype == "bool":
-        return where_it_holds(steps, array, places, axis)
-    if places.dtype not in INTEGERS:
+    if places.dtype not in (*INTEGERS, "bool"):
         message = f"{places.named()} is of {places.dtype}, and indices are integers"
         raise MismatchError(message, f"`i64({places.text})` is {places.text} as integers")
-    if steps.programs.may_be_negative(places):
+    if places.dtype != "bool" and steps.programs.may_be_negative(places):
         size = steps.step("i64", Array(str(array.shape[axis]), ()))
         places = steps.kernel("from_start", places, size)
-    return looked_up(steps, array, places, axis)
+    return places
 
 
 def looked_up(steps: NamedSteps, array: Array, places: Array, axis: int) -> Array:

@@ -24,6 +24,10 @@ DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 GROUPED = re.compile(r"\s*\(\s*(-?\d[\w.+-]*)\s*\)\s*")
 """A number in parentheses, which is a constant to programs."""
+HEAD = re.compile(
+    r"\s*(?:(?P<array>\S.*)\.(?:shape|dtype)|(?:type|typeof|np\.shape|shape)\((?P<other>.*)\))\s*"
+)
+"""A question for the shape or the element type of an array."""
 POSSIBLE = KNOWN | frozenset("[]{};")
 """Every character that a program or an array may hold."""
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
@@ -67,6 +71,17 @@ def open_bracket(code: str) -> int:
         elif c in ")]}" and (not waiting or code[waiting.pop()] + c not in ("()", "[]", "{}")):
             return -1
     return waiting[-1] if waiting else -1
+
+
+def mismatched_brackets(code: str) -> tuple[int, int] | None:
+    """The places of a bracket and of one of another kind that closes it; None where there are none."""
+    waiting: list[int] = []
+    for at, c, _ in marks(code, 0, len(code)):
+        if c in "([{":
+            waiting.append(at)
+        elif c in ")]}" and waiting and BRACKETS[code[opens := waiting.pop()]] != c:
+            return opens, at
+    return None
 
 
 def closing(code: str) -> str:

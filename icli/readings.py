@@ -17,6 +17,7 @@ from ilang.core.record import replace
 from ilang.core.source import Source
 from ilang.icli.calls import RunRequest
 from ilang.icli.lines import DECIDED, LONGEST, UNREAD, WHERE, split_words
+from ilang.icli.python_nodes import expression_of
 
 if TYPE_CHECKING:
     from ilang.codegen.system.npy import Array
@@ -39,6 +40,26 @@ def literals(session: ReplSession, text: str, words: Sequence[str]) -> list[Arra
         if arithmetic(session, text) is None:
             raise
         return None
+
+
+def head_line(session: ReplSession, text: str) -> str | None:
+    """The shape and the element type of one array, or of what an expression gives; None for another text."""
+    from ilang.icli.values import head_text
+
+    if text in session.arrays:
+        return head_text(text, session.arrays[text])
+    if text.isidentifier() or (expression_of(text) is None and not text.startswith("(")):
+        return None
+    arrays = literals(session, text, [text])
+    if arrays is not None:
+        return head_text(text, arrays[0])
+    reading = reading_of(session, text)
+    if isinstance(reading, RunRequest):
+        return head_text(text, session.called(reading)[0][0][1])
+    subject, arguments = reading
+    if arguments is None:
+        return None
+    return head_text(text, session.apply(subject, arguments)[0][1])
 
 
 def reading_of(session: ReplSession, line: str) -> RunRequest | tuple[Subject, list[str] | None]:

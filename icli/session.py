@@ -33,6 +33,7 @@ from ilang.icli.lines import (
     BINDS,
     DEFINES,
     GROUPED,
+    HEAD,
     LAST,
     WHERE,
     array_in_program,
@@ -42,8 +43,7 @@ from ilang.icli.lines import (
 )
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed, named_results
-from ilang.icli.python_nodes import MODULES, expression_of
-from ilang.icli.readings import literals, reading_of
+from ilang.icli.readings import head_line, literals, reading_of
 from ilang.icli.replies import Reply
 
 if TYPE_CHECKING:
@@ -66,10 +66,6 @@ SAID = {
 }
 """The commands that words of other shells mean, where they name nothing."""
 
-HEAD = re.compile(
-    r"\s*(?:(?P<array>\S.*)\.(?:shape|dtype)|(?:type|typeof|np\.shape|shape)\((?P<other>.*)\))\s*"
-)
-"""A question for the shape or the element type of an array."""
 MOST_UNDONE = 100
 """Lines that can be undone."""
 
@@ -198,7 +194,9 @@ class ReplSession:
         if arrays is not None:
             return Reply(self._shown([*zip(words, arrays, strict=True)]))
         asked = HEAD.fullmatch(code)
-        head = None if asked is None else self._head((asked["array"] or asked["other"]).strip())
+        head = (
+            None if asked is None else head_line(self, (asked["array"] or asked["other"]).strip())
+        )
         if head is not None:
             return Reply((head,))
         if code.strip() in self.calls.heads:
@@ -220,29 +218,6 @@ class ReplSession:
         if results:
             self.arrays[LAST] = results[0][1]
         return Reply((*remarks, *self._shown(results)))
-
-    def _head(self, text: str) -> str | None:
-        """The shape and the element type of one array, or of what an expression gives; None for another text."""
-        from ilang.icli.values import head_text
-
-        if text in self.arrays:
-            return head_text(text, self.arrays[text])
-        if text.isidentifier() and text not in (*MODULES, *self.calls.heads):
-            from ilang.icli.advice import unknown_array
-
-            raise unknown_array(self, text, text, 0)
-        if text.isidentifier() or (expression_of(text) is None and not text.startswith("(")):
-            return None
-        arrays = literals(self, text, [text])
-        if arrays is not None:
-            return head_text(text, arrays[0])
-        reading = reading_of(self, text)
-        if isinstance(reading, RunRequest):
-            return head_text(text, self.called(reading)[0][0][1])
-        subject, arguments = reading
-        if arguments is None:
-            return None
-        return head_text(text, self.apply(subject, arguments)[0][1])
 
     def _bind(self, names: Sequence[str], value: str, line: str) -> Reply:
         """``name = value``: an array where the value is one or an application, else a definition."""
