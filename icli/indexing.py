@@ -87,7 +87,7 @@ def indexed(steps: NamedSteps, array: Array, index: ast.expr) -> Array:
             expressions.append(f"{before}({walk}){after}~{letters}")
             axis += 1
             continue
-        at = _position(part)
+        (at,) = whole_numbers([part])
         if not -shape[axis] <= at < shape[axis]:
             raise no_place(array, place, at)
         expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
@@ -95,15 +95,6 @@ def indexed(steps: NamedSteps, array: Array, index: ast.expr) -> Array:
     if not expressions:
         return array
     return steps.step(" >> ".join(expressions), array)
-
-
-def _position(part: ast.expr) -> int:
-    """The place that a number in an index is. Raises: MismatchError (it has a fraction), NoSpellingError."""
-    if is_number(part) and whole_number(part) is None:
-        message = f"`{ast.unparse(part)}` is no index"
-        raise MismatchError(message, "indices are integers, the first is 0", "E0821")
-    (at,) = whole_numbers([part])
-    return at
 
 
 def indexed_by_array(
