@@ -94,6 +94,10 @@ class _Naming:
         """The threads of a kernel of a GPU."""
         shared = [loop for s in every(kernel.body, ThreadLoop) for loop in s.loops]
         self.loops = list(every(kernel.body, For))
+        self.extents: dict[VariableId, set[int | None]] = {}
+        """The iterations of loops over each variable, where they are known."""
+        for loop in self.loops:
+            self.extents.setdefault(loop.variable, set()).add(program.sizes[loop.size].fixed)
         self.serial = [loop for loop in self.loops if not any(loop is each for each in shared)]
         """The loops that each thread runs by itself."""
         self.blocks: set[VariableId] = set()
@@ -106,10 +110,9 @@ class _Naming:
     def run(self) -> Kernel:
         """The kernel with all of them."""
         axes: dict[str, dict[int, list[VariableId]]] = {}
-        counted = {loop.variable for loop in self.loops}
         for number, part in enumerate(self.kernel.parts):
             variable = VariableId(number)
-            if part is not None and part[1] and variable in counted:
+            if part is not None and part[1] and variable in self.extents:
                 axes.setdefault(part[0], {}).setdefault(part[1], []).append(variable)
         for axis, levels in axes.items():
             self._axis(axis.upper(), sorted(levels.items()))
@@ -153,9 +156,7 @@ class _Naming:
                     each: self.steps[outer[0]] for each in inner if outer[0] in self.steps
                 }
         last = levels[-1][1]
-        counts = {
-            self.program.sizes[loop.size].fixed for loop in self.loops if loop.variable in last
-        }
+        counts = set[int | None]().union(*(self.extents[variable] for variable in last))
         if len(counts) == 1:
             self._count_strips(axis, last, counts.pop())
 
