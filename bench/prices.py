@@ -134,6 +134,10 @@ def _drawn(rng: random.Random, priced: Any) -> Tiling:
     inner = [Loop(axis) for axis in reduced if factors[axis]]
     parts = [Loop(axis, len(factors[axis])) for axis in reduced]
     inner = rng.sample(inner, len(inner)) + rng.sample(parts, len(parts))
+    for loop in rng.sample(inner, len(inner)):  # blocks of the sum around loops of the result
+        if not loop.part and 1 < len(inner) and rng.random() < 0.5:
+            inner.remove(loop)
+            outer.insert(rng.randint(1, len(outer)), loop)
     return Tiling(
         rows, lanes, tuple(factors), tuple(outer), (*inner, Loop(rows, 1), Loop(lanes, 1))
     )

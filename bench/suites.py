@@ -119,6 +119,7 @@ def run(
 
 
 def _ours(task: Task, threads: int) -> Call:
+    """A call that returns a new array, as those of peers do: one of its own would be in memory, theirs in a cache."""
     from ilang import einx, i
 
     text = task.text
@@ -127,8 +128,7 @@ def _ours(task: Task, threads: int) -> Call:
         component = getattr(einx, name)(argument.strip('")'))
     else:
         component = i(text)
-    out = component(*task.arrays, threads=threads)
-    return lambda: component(*task.arrays, out=out, threads=threads)
+    return lambda: component(*task.arrays, threads=threads)
 
 
 def _opt_einsum(task: Task, threads: int) -> Call | None:

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from ilang import i
+from ilang.core.record import replace
+from ilang.core.schedule.choose import tile
+from ilang.core.schedule.choose.tile import Tiling
 from ilang.core.schedule.choose.tile_cost import Price, TilePrice
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -18,11 +21,13 @@ EXTENTS = (1, 2, 5, 7, 8, 9, 15, 16, 17, 31, 33, 48, 65, 70)
 SEEDS = range(7000, 7040)
 
 
-def contraction(rng: random.Random) -> tuple[str, str, list[tuple[int, ...]]]:
-    """A contraction of any axes as an index expression and for ``einsum``, and shapes."""
+def contraction(
+    rng: random.Random, sums: tuple[int, int] = (1, 2)
+) -> tuple[str, str, list[tuple[int, ...]]]:
+    """A contraction of any axes as an index expression and for ``einsum``, and shapes; so many axes are summed."""
     while True:
         letters = iter("abcdefgh")
-        counts = [rng.randint(0, 1), *(rng.randint(1, 2) for _ in range(3))]
+        counts = [rng.randint(0, 1), *(rng.randint(*each) for each in ((1, 2), (1, 2), sums))]
         both, left, right, summed = ("".join(next(letters) for _ in range(n)) for n in counts)
         terms = [
             "".join(rng.sample(t, len(t))) for t in (both + left + summed, both + right + summed)
@@ -49,6 +54,33 @@ def test_every_tile_is_right(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     wanted = np.einsum(spec, *(array.astype(np.float64) for array in arrays), optimize=True)
     found = i(text)(*arrays)
     assert np.array_equal(found, np.maximum(wanted, 0) if text.count(">>") == 2 else wanted)
+
+
+@pytest.mark.parametrize("seed", range(7100, 7124))
+def test_blocks_of_terms_around_tiles(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of the sum stands around loops of the result: what is summed is right, what ends it, too."""
+    rng = random.Random(seed)
+    around = list[Tiling]()
+
+    def any_block(priced: tile._Contraction, rule: Tiling | None) -> Tiling | None:
+        reduced = priced.node.reduced_axes()
+        tilings = [
+            replace(each, outer=outer, inner=inner)
+            for each in tile.candidates(priced)
+            for outer, inner in tile._orders(each, reduced)
+            if any(loop.axis in reduced for loop in outer)
+        ]
+        around.extend(rng.sample(tilings, min(1, len(tilings))))
+        return around[-1] if around else rule
+
+    monkeypatch.setattr(tile, "cheapest", any_block)
+    numbers = np.random.default_rng(seed)
+    while not around:  # axes that always go together are one, and one alone has no blocks
+        text, spec, shapes = contraction(rng, (2, 3))
+        arrays = [numbers.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+        wanted = np.einsum(spec, *(array.astype(np.float64) for array in arrays), optimize=True)
+        found = i(text)(*arrays)
+        assert np.array_equal(found, np.maximum(wanted, 0) if text.count(">>") == 2 else wanted)
 
 
 @pytest.mark.parametrize(

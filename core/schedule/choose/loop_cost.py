@@ -44,7 +44,7 @@ class LoopPrice(TilePrice):
     ) -> None:
         """A reduction, the extents of its axes, known or usual, and its loops."""
         super().__init__(node, extents, nest, TileAxes(-1, -1, False, {}, 0, 0), machine)
-        order = nest.order
+        order, self.stored = nest.order, self.summed
         first = next(n for n, loop in enumerate(order) if loop.axis in self.reduced)
         self.beside = [n for n in range(first, len(order)) if order[n].axis not in self.reduced]
         self.around = order[first - 1].axis if first else None

@@ -52,6 +52,10 @@ class TileAxes:
         """Whether many results share what is read by these axes."""
         return self.many <= prod(n for axis, n in self.lengths.items() if axis not in axes)
 
+    def is_block(self, loop: Loop, axes: Container[int]) -> bool:
+        """Whether a loop has blocks of the sum, by an axis that these have: extents of all of the result are known."""
+        return not loop.part and loop.axis in axes and loop.axis not in self.lengths
+
 
 @record
 class Across:
@@ -110,6 +114,9 @@ def tile_site(packed: TileAxes, index: Sequence[Affine], nest: Nest) -> int | No
         return None if in_a_row else site
     site = min(nest.order.index(Loop(lanes)) + 1, nest.order.index(Loop(rows)))
     site = next((n for n in range(site, 0, -1) if nest.order[n - 1].axis in axes), 0)
+    # A block of terms that stands around tiles is packed by itself.
+    blocks = takewhile(lambda loop: packed.is_block(loop, axes), nest.order[site:])
+    site += len(list(blocks))
     is_reused = any(
         _is_repeated(packed, loop, nest) for loop in nest.order[site:] if loop.axis not in axes
     )

@@ -8,6 +8,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from math import prod
 
 from ilang.core.ir.schedule import Loop, Nest
@@ -137,14 +138,18 @@ def _tiled_site(
 ) -> Site:
     """Inside the tile loops of a reader that has the same ones; elsewhere a contraction is computed whole."""
     tiling, producer = analysis.tilings.found(value), analysis.shaped.nodes[value]
+    end = analysis.tilings.ends[value]
     assert tiling is not None
+    assert end is not None
     assert isinstance(producer, Assignment)
     tile, names = tiling
     reader_axes = {axis: pairs[at] for axis, at in names.items() if at in pairs}
-    outer = tuple(Loop(reader_axes[x.axis], x.part) for x in tile.outer if x.axis in reader_axes)
+    reduced = analysis.shaped.assignment(end[0]).reduced_axes()
+    around = tuple(takewhile(lambda loop: loop.axis not in reduced, tile.outer))
+    outer = tuple(Loop(reader_axes[x.axis], x.part) for x in around if x.axis in reader_axes)
     same = all(nest.factors[at] == tile.factors[axis] for axis, at in reader_axes.items())
     site: int | None = len(outer)
-    if nest.order[: len(outer)] != outer or len(outer) < len(tile.outer) or not same:
+    if nest.order[: len(outer)] != outer or len(outer) < len(around) or not same:
         from ilang.core.schedule.choose.row_blocks import rows_site
 
         site = rows_site(tiling, pairs, nest)

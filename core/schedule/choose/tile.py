@@ -242,8 +242,9 @@ def cheapest(contraction: _Contraction, rule: Tiling | None) -> Tiling | None:
     """The tiling of the least price, that of the rule among them.
 
     First each pair of axes, as rows and as lanes, with several sizes of tiles and splits of the sum, in two orders;
-    then, of the best three, each loop is moved to where the price is least, until nothing is gained. Rules have no
-    tiling where all operands have the last axis of the result: loops stay whole, unless a tile is cheaper.
+    then, of the best three, each loop, those of the sum among them, is moved to where the price is least, until nothing
+    is gained. Rules have no tiling where all operands have the last axis of the result: loops stay whole, unless a tile
+    is cheaper.
     """
     prices = {} if rule is None else {rule: contraction.price(rule)}
     first = {each: contraction.price(each) for each in candidates(contraction)}
@@ -297,20 +298,40 @@ def _in_orders(
 
 
 def _moved(contraction: _Contraction, tile: Tiling, price: Price) -> tuple[Tiling, Price]:
-    """A tiling with each loop outside the tile where the price is least."""
+    """A tiling with each loop outside the tile where the price is least, those of the sum among them."""
+    reduced = contraction.node.reduced_axes()
     while True:
-        orders = dict.fromkeys(
-            (*rest[:at], loop, *rest[at:])
-            for loop in tile.outer
-            for rest in [tuple(other for other in tile.outer if other != loop)]
-            for at in range(len(tile.outer))
+        others = (
+            replace(tile, outer=outer, inner=inner) for outer, inner in _orders(tile, reduced)
         )
-        others = (replace(tile, outer=order) for order in orders)
         priced = ((each, contraction.price(each)) for each in others)
         best = min(priced, key=_cycles, default=(tile, price))
         if price.cycles() <= best[1].cycles() * 1.001:
             return tile, price
         tile, price = best
+
+
+def _orders(
+    tile: Tiling, reduced: Sequence[int]
+) -> Iterator[tuple[tuple[Loop, ...], tuple[Loop, ...]]]:
+    """The loops outside a tile and in it, with one of them elsewhere.
+
+    Loops of the sum may stand around others: then what is packed is a block of terms, which all tiles around it add to
+    results in memory. One loop of the sum stays in the tile, and the first of all is of the result, for threads.
+    """
+    outer, inner = tile.outer, tile.inner
+    terms = [loop for loop in inner if loop.axis in reduced]
+    moves = [(loop, tuple(other for other in outer if other != loop), inner) for loop in outer]
+    moves += [
+        (loop, outer, tuple(other for other in inner if other != loop))
+        for loop in terms
+        if not loop.part and 1 < len(terms)
+    ]
+    for loop, rest, left in moves:
+        for at in range(len(rest) + 1):
+            order = (*rest[:at], loop, *rest[at:])
+            if order[0].axis not in reduced and (order, left) != (outer, inner):
+                yield order, left
 
 
 def _height(extent: int | None, rows: int, times: int) -> int:

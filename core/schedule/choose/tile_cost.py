@@ -99,6 +99,10 @@ class TilePrice:
         # Registers hold what the loops from here on, rows and lanes of a tile, share in one term.
         self.registers = len(nest.order) - 2
         self.reduced = frozenset(node.reduced_axes())
+        # Registers have a tile in the innermost loops of its terms; others around those add to sums in memory.
+        terms = [n for n, loop in enumerate(nest.order) if loop.axis in self.reduced]
+        results = [n for n in range(self.registers) if n not in terms]
+        self.summed, self.stored = terms[0], max(terms[0], results[-1] + 1 if results else 0)
         self.covered = self._covered()
         self.spans: dict[tuple[Dims, int], Spans] = {}
         self.strided = 0  # operands that lanes read across memory
@@ -197,8 +201,9 @@ class TilePrice:
         core, (beside, across, visits, _) = self.core, self._counts()
         blocks = prod(
             trips
-            for loop, trips in zip(self.nest.order, self.trips, strict=True)
-            if loop.axis in self.reduced and loop.part < len(self.nest.factors[loop.axis])
+            for n, (loop, trips) in enumerate(zip(self.nest.order, self.trips, strict=True))
+            if loop.axis in self.reduced
+            and (n < self.stored or loop.part < len(self.nest.factors[loop.axis]))
         )
         target = dims_of(self.node.target)
         each = core.stored
@@ -209,7 +214,10 @@ class TilePrice:
             each = self.vector * (self._across(rows) if is_square else core.transposed)
         sums = beside * across
         ends = beside * core.merged if self._is_along(target) and self._is_cut(target[-1]) else 0
-        return sums * each + ends, sums * (blocks - 1) * core.merged, visits * blocks * core.begun
+        added = (
+            blocks - 1 if self.summed == self.stored else blocks + 1
+        )  # begun by zeros, and read at the end
+        return sums * each + ends, sums * added * core.merged, visits * blocks * core.begun
 
     def _across(self, rows: int) -> float:
         """The cycles of an element that is stored across memory, of so many rows: those beside squares one by one."""
@@ -299,30 +307,34 @@ class TilePrice:
 
         First those in which the nearest cache loads nothing, last those of lines that are written in part.
         """
-        core, order = self.core, self.nest.order
+        core, registers = self.core, self.registers
         filling, lines, waited = 0.0, [0.0] * len(core.cache_bytes), 0.0
-        depths = range(len(order) + 1)
-        registers = self.registers
-        # A tile is stored after its terms: until then registers have it.
-        stored = next((n for n, loop in enumerate(order) if loop.axis in self.reduced), registers)
+        depths = range(len(self.nest.order) + 1)
         near = 0  # adjacent lines come in order where a loop around those that fit the nearest cache walks them
+        touched = [[self._lines(dims, d, packed) for d in depths] for dims, _, packed in arrays]
+        sums = self._sums()
         for cache, held_bytes in enumerate(core.cache_bytes):
             most = held_bytes // self.line_bytes
             kept = [
                 [
-                    0 if written and stored < d else self._kept_lines(dims, d, packed, cache)
+                    0 if written and self.summed < d else self._kept_lines(dims, d, packed, cache)
                     for d in depths
                 ]
                 for dims, written, packed in arrays
             ]
-            together = [sum(each[d] for each in kept) for d in depths]
+            together = [sum(each[d] for each in (*kept, sums)) for d in depths]
             held = next(d for d in depths if d == registers or together[d] <= most)
             near = held if cache == 0 else near
             if not held:  # all of it stays there, whatever the order is
                 continue
-            for (dims, is_written, is_packed), stay in zip(arrays, kept, strict=True):
-                inside = min(held, stored) if is_written else held
-                moved = self._moved(dims, is_packed, inside, together[inside] <= most, stay, most)
+            for (dims, is_written, is_packed), all_lines, stay in zip(
+                arrays, touched, kept, strict=True
+            ):
+                inside = min(held, self.summed) if is_written else held
+                fits = together[inside] <= most
+                walks = [loop.axis in dims for loop in self.nest.order[:inside]]
+                trips = [*zip(self.trips, walks, strict=False)]
+                moved = _moved(trips, all_lines, fits, stay, most)
                 if is_written and not self._is_along(dims):
                     waited += moved * core.parted[cache]
                     continue
@@ -333,24 +345,60 @@ class TilePrice:
                 moved *= 2 if is_written else 1
                 lines[cache] += moved * core.line_cycles[cache]
                 filling += 0.0 if cache else moved * core.filling
+            if self.summed < self.stored:
+                inside = min(held, self.stored)
+                walks = [
+                    self.summed <= n and loop.axis not in self.reduced
+                    for n, loop in enumerate(self.nest.order[:inside])
+                ]
+                trips = [*zip(self.trips, walks, strict=False)]
+                moved = 2 * _moved(trips, sums, together[inside] <= most, sums, most)
+                lines[cache] += moved * core.line_cycles[cache]
+                filling += 0.0 if cache else moved * core.filling
         return filling, tuple(lines), waited
 
-    def _moved(
-        self, dims: Dims, is_packed: bool, inside: int, fits: bool, kept: Sequence[int], most: int
-    ) -> float:
-        """The lines of an array that come into a cache of so many, which keeps those of the loops ``inside`` if any."""
-        lines = self._lines(dims, inside, is_packed)
-        moved, is_kept = float(lines), fits
-        for depth in reversed(range(inside)):
-            is_shared = is_kept  # lines of two iterations that fit
-            is_kept &= 2 * kept[depth] <= most
-            around = self._lines(dims, depth, is_packed)
-            if self.nest.order[depth].axis in dims and is_shared:
-                moved *= around / lines
-            elif not is_kept:
-                moved *= self.trips[depth]
-            lines = around
-        return moved
+    def _sums(self) -> list[int]:
+        """For each depth the lines of sums in memory, in f64, that the loops from there on add to.
+
+        Loops outside all of the sum have the same ones in turn. None where only registers have sums.
+        """
+        if self.summed == self.stored:
+            return [0] * len(self.covered)
+        outputs = self.node.output_axes()
+        counts = (
+            prod(self.covered[max(d, self.summed)][axis] for axis in outputs)
+            for d in range(len(self.covered))
+        )
+        each = [ceil(count * BYTES["f64"] / self.line_bytes) for count in counts]
+        return [lines if d <= self.stored else 0 for d, lines in enumerate(each)]
+
+
+def _moved(
+    trips: Sequence[tuple[int, bool]],
+    touched: Sequence[int],
+    fits: bool,
+    kept: Sequence[int],
+    most: int,
+) -> float:
+    """The lines of an array that come into a cache, which keeps those of the loops inside of some, if any.
+
+    Args:
+        trips: the iterations of these loops, and whether each walks the array.
+        touched: for each depth the lines that the loops from there on touch.
+        fits: whether the cache keeps all that the loops inside touch.
+        kept: for each depth the lines of the array that the cache keeps.
+        most: the lines of the cache.
+    """
+    moved, is_kept = float(touched[len(trips)]), fits
+    for depth in reversed(range(len(trips))):
+        is_shared = is_kept  # lines of two iterations that fit
+        is_kept &= 2 * kept[depth] <= most
+        count, walks = trips[depth]
+        if walks and is_shared:
+            moved *= touched[depth] / touched[depth + 1]
+        elif not is_kept:
+            moved *= count
+    return moved
 
 
 def _run(around: Spans, inner: Spans, streams: float) -> int:
