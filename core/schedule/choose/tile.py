@@ -292,7 +292,7 @@ def _in_orders(
     factors = _terms(contraction, longest)
     factors[rows], factors[lanes] = (shape[:1], shape[1:])
     others = [Loop(axis) for axis in node.output_axes() if axis not in (rows, lanes)]
-    inner = _inner(node, factors, rows, lanes)
+    inner = _inner(contraction, factors, rows, lanes)
     for outer in dict.fromkeys(((Loop(lanes), *others), (*others, Loop(lanes)))):
         yield Tiling(rows, lanes, tuple(factors), (*outer, Loop(rows)), inner)
 
@@ -410,17 +410,18 @@ def _tiling(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
     around = (Loop(axis) for axis in others if axis in packed and axis not in moved)
     unpacked = (Loop(axis) for axis in others if axis not in packed)
     outer = (*around, Loop(lanes), *map(Loop, moved), *unpacked, Loop(rows))
-    return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes))
+    return Tiling(rows, lanes, tuple(factors), outer, _inner(contraction, factors, rows, lanes))
 
 
 def _inner(
-    node: Assignment, factors: Sequence[tuple[int, ...]], rows: int, lanes: int
+    contraction: _Contraction, factors: Sequence[tuple[int, ...]], rows: int, lanes: int
 ) -> tuple[Loop, ...]:
-    """The loops of a tile: parts of the reduced axes, rows, lanes."""
-    reduced = node.reduced_axes()
+    """The loops of a tile: parts of the reduced axes, that along which rows read memory last, rows, lanes."""
+    along, reduced = _along_memory(contraction, rows, lanes), contraction.node.reduced_axes()
+    parts = sorted(reduced, key=lambda axis: axis == along)
     return (
         *(Loop(axis) for axis in reduced if factors[axis]),
-        *(Loop(axis, len(factors[axis])) for axis in reduced),
+        *(Loop(axis, len(factors[axis])) for axis in parts),
         Loop(rows, 1),
         Loop(lanes, 1),
     )
@@ -445,7 +446,7 @@ def _windows(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
     if several:  # all of them are rows
         factors[rows] = ()
         outer = (*(Loop(axis) for axis in others if axis not in several), Loop(lanes))
-        inner = _inner(node, factors, rows, lanes)
+        inner = _inner(contraction, factors, rows, lanes)
         inner = (*inner[:-2], *map(Loop, several), inner[-1])
         return Tiling(rows, lanes, tuple(factors), outer, inner, True)
     packed, moved = (
@@ -467,7 +468,9 @@ def _windows(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
         *(Loop(axis, 1) for axis in blocks),
         Loop(rows),
     )
-    return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes), True)
+    return Tiling(
+        rows, lanes, tuple(factors), outer, _inner(contraction, factors, rows, lanes), True
+    )
 
 
 def _short_windows(contraction: _Contraction, rows: int, lanes: int) -> tuple[int, ...]:
