@@ -23,7 +23,6 @@ from ilang.icli.lines import (
     BRACKETS,
     CALLS,
     DECIDED,
-    HEAD,
     LONGEST,
     UNREAD,
     WHERE,
@@ -34,7 +33,7 @@ from ilang.icli.lines import (
 )
 from ilang.icli.literal import respelled
 from ilang.icli.python_nodes import MODULES, expression_of, value_names
-from ilang.icli.readings import read
+from ilang.icli.readings import asked_array, read
 from ilang.icli.respelling import as_python, colon_command, tensor_function
 
 if TYPE_CHECKING:
@@ -71,6 +70,10 @@ SPACED_OPERATOR = re.compile(r"\w +(?:[-+*/@%]|\*\*|//) +\w")
 UPDATE = re.compile(r".*\.grad\b.*|.*\bbackprop\(.*|.*\bbackward\(.*")
 """Statements of routines."""
 ROUTINE = "a routine has it: `cd step(x, t) { loss = ...; backprop(loss); p =- 0.1 *. p.grad; return loss }`"
+SHELL = re.compile(r"\s*(?:!\s*[A-Za-z]\w*(?:\s.*)?|pwd|(?:cd|cat|ls|mkdir)\s+[\w./~-]+)\s*")
+"""Commands of a shell."""
+DOTTED = re.compile(r"\s*(\w+)\.\s*")
+"""A name and a dot, after which nothing stands."""
 MOST_NAMES = 8
 """Arrays that a help line lists."""
 
@@ -124,8 +127,7 @@ def _mismatched(_session: ReplSession, line: str, _error: Error) -> NotationErro
 
 def _of_head(session: ReplSession, line: str, _error: Error) -> CommandError | None:
     """The error for the shape of what is no array."""
-    asked = HEAD.fullmatch(line)
-    name = "" if asked is None else asked["array"] or asked["other"]
+    name = asked_array(line) or ""
     if not name.isidentifier() or name in MODULES:
         return None
     return unknown_array(session, line, name, 0)
@@ -265,6 +267,15 @@ def _as_statement(session: ReplSession, line: str, _error: Error) -> CommandErro
     from ilang.icli.colon import COMMANDS
 
     first = line.split(maxsplit=1)[0]
+    if SHELL.fullmatch(line) and first not in session.names():
+        message = f"`{_brief(line)}` is a command of a shell"
+        return CommandError("E0821", message, help="leave with `:quit`, or use another terminal")
+    dotted = DOTTED.fullmatch(line)
+    if dotted is not None and dotted[1] in session.names():
+        name, is_array = dotted[1], dotted[1] in session.arrays
+        hint = f"`{name}.shape`, `{name}.T`, `{name}.sum(0)`; " if is_array else ""
+        hint += f"`{name}` alone {'shows' if is_array else 'explains'} it"
+        return CommandError("E0821", f"nothing stands after the dot of `{line.strip()}`", help=hint)
     command = colon_command(line)
     if command is None and first in COMMANDS and first not in session.names() and "=" not in line:
         command = f":{line.strip()}"

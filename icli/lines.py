@@ -25,7 +25,7 @@ CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 GROUPED = re.compile(r"\s*\(\s*(-?\d[\w.+-]*)\s*\)\s*")
 """A number in parentheses, which is a constant to programs."""
 HEAD = re.compile(
-    r"\s*(?:(?P<array>\w+(?=\.shape)|\S.*(?=\.dtype))\.(?:shape|dtype)|(?:type|typeof|np\.shape|shape)\((?P<other>.*)\))\s*"
+    r"\s*(?:(?P<array>\S.*)\.(?:shape|dtype)|(?:type|typeof|np\.shape|shape)\((?P<other>.*)\))\s*"
 )
 """A question for the shape or the element type of an array."""
 POSSIBLE = KNOWN | frozenset("[]{};")

@@ -8,6 +8,7 @@ rows x + 1              an expression of arrays (``arithmetic.py``), where a lin
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from ilang.core.notation.reader import COMBINATORS
 from ilang.core.record import replace
 from ilang.core.source import Source
 from ilang.icli.calls import RunRequest
-from ilang.icli.lines import DECIDED, LONGEST, UNREAD, WHERE, split_words
+from ilang.icli.lines import DECIDED, HEAD, LONGEST, UNREAD, WHERE, split_words
 from ilang.icli.python_nodes import expression_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,17 @@ def literals(session: ReplSession, text: str, words: Sequence[str]) -> list[Arra
         if arithmetic(session, text) is None:
             raise
         return None
+
+
+def asked_array(line: str) -> str | None:
+    """The array whose shape or element type a line asks for; None where it asks for neither, as ``x + y.dtype``."""
+    asked = HEAD.fullmatch(line)
+    if asked is None:
+        return None
+    tree = expression_of(line)
+    if asked["array"] and tree is not None and not isinstance(tree, ast.Attribute):
+        return None
+    return (asked["array"] or asked["other"]).strip()
 
 
 def head_line(session: ReplSession, text: str) -> str | None:

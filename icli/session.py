@@ -33,7 +33,6 @@ from ilang.icli.lines import (
     BINDS,
     DEFINES,
     GROUPED,
-    HEAD,
     LAST,
     WHERE,
     array_in_program,
@@ -43,7 +42,7 @@ from ilang.icli.lines import (
 )
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed, named_results
-from ilang.icli.readings import head_line, literals, reading_of
+from ilang.icli.readings import asked_array, head_line, literals, reading_of
 from ilang.icli.replies import Reply
 
 if TYPE_CHECKING:
@@ -193,10 +192,8 @@ class ReplSession:
         arrays = literals(self, code, words)
         if arrays is not None:
             return Reply(self._shown([*zip(words, arrays, strict=True)]))
-        asked = HEAD.fullmatch(code)
-        head = (
-            None if asked is None else head_line(self, (asked["array"] or asked["other"]).strip())
-        )
+        asked = asked_array(code)
+        head = None if asked is None else head_line(self, asked)
         if head is not None:
             return Reply((head,))
         if code.strip() in self.calls.heads:

@@ -175,9 +175,11 @@ class _Program:
             return self.number()
         if c in QUOTES:
             stop = _closing_quote(reader, reader.pos)
-            message = "a quoted program needs `i(` before it"
             text = reader.text[reader.pos : stop + 1]
-            help_line = f"write `i({text})`" if len(text) < 40 else 'write `i("...")`'
+            call = "einsum" if "->" in text and " " not in text else "i"
+            shown = text if len(text) < 40 else '"..."'
+            help_line = f"write `{call}({shown})`"
+            message = f"a quoted program needs `{call}(` before it"
             raise NotationError("E0113", message, reader.span(reader.pos, stop + 1), help_line)
         if c == "" or (c in "|&)" and not reader.operator(reader.pos)):
             raise self.missing()

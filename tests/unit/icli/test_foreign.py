@@ -84,8 +84,8 @@ def computed(session: ReplSession, line: str) -> Any:
         ("D[:, 2:0:-2]", D[:, 2:0:-2]),
         ("(x > 1) & (x < 3) | np.logical_and(ids[0], ids[1])", [0, 1, 0]),
         ("np.logical_and(ids, ids) | (v > 1)", [1, 1]),
-        ("D.sum(0).shape", [3]),
-        ("D[:, None].shape", [2, 1, 3]),
+        ("np.array(D.sum(0).shape)", [3]),
+        ("np.array(D[:, None].shape)", [2, 1, 3]),
         ("D % 4 + D // 4", D % 4 + D // 4),
         ("-x % v[0] - np.mod(x, v[1])", (-X) % 1 - X % 2),
         ("D[ids]", D[IDS]),
@@ -417,6 +417,9 @@ def test_an_expression_is_one_program(session: ReplSession) -> None:
     assert "out[i] = 2·x[i] + 1" in str(page)
     assert session.feed("y = x * 2 + 1").parts == ("y  3  f32",)
     assert session.feed("x.shape").parts == ("x  3  f32",)
+    assert session.feed("(x + x).shape").parts == ("(x + x)  3  f32",)
+    assert session.feed("x.sum(0).dtype").parts == ("x.sum(0)  .  f32",)
+    assert str(session.feed("x.shape + x.shape").parts[0]).startswith("out  1  f32")
 
 
 @pytest.mark.parametrize(
@@ -501,6 +504,11 @@ def test_types_of_expressions(session: ReplSession) -> None:
         ("w + w", "E0820", "there is no array named `w`"),
         ("w = 2147483647", "E0723", "i64:2147483647"),
         ("w.shape", "E0820", "there is no array named `w`"),
+        ("x.", "E0821", "`x.sum(0)`; `x` alone shows it"),
+        ("!ls -l", "E0821", "is a command of a shell"),
+        ("pwd", "E0821", "use another terminal"),
+        ('"ik,kj->ij"', "E0113", 'write `einsum("ik,kj->ij")`'),
+        ("'+ij~i'", "E0113", "write `i('+ij~i')`"),
     ],
 )
 def test_what_a_mistake_is_answered_with(
