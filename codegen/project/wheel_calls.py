@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from threading import RLock
@@ -101,7 +102,10 @@ class Entry:
 
     def _array(self, title: str, port: Port, value: Any) -> NDArray[Any]:
         """An argument as C reads it: row-major and contiguous, of its element type. Raises: TypeError."""
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError:  # rows of several lengths
+            array = np.asarray(None)
         if array.dtype == port.dtype:
             return np.ascontiguousarray(array).reshape(array.shape)
         if hasattr(value, "dtype"):
@@ -109,6 +113,9 @@ class Entry:
                 f"{title}: {port.name} is an array of {array.dtype}, and {port.dtype} is taken"
             )
             raise TypeError(f"{message}: {port.name}.astype({port.dtype!r})")
+        if array.dtype.kind not in "biuf":
+            message = f"{title}: {port.name} is no array of numbers, and {port} is taken"
+            raise TypeError(f"{message}: {reprlib.repr(value)}")
         converted = np.asarray(value, port.dtype)
         if converted.dtype.kind not in "fc" and not np.array_equal(converted, array):
             changed = array[converted != array].flat[0]

@@ -67,6 +67,18 @@ REFUSED: dict[str, tuple[str, tuple[Any, ...], type[Exception], str]] = {
     "fraction": (
         "embed", ([0, 0.5], B), TypeError, "embed: ids has 0.5, and int64 is taken",
     ),
+    "text": (
+        "matmul", (A, [["a", 2]]), TypeError,
+        "matmul: b is no array of numbers, and float32[k, n] is taken: [['a', 2]]",
+    ),
+    "rows of several lengths": (
+        "matmul", ([[1, 2], [3]], B), TypeError,
+        "matmul: a is no array of numbers, and float32[m, k] is taken: [[1, 2], [3]]",
+    ),
+    "none": (
+        "smooth", (C, None), TypeError,
+        "smooth: k is no array of numbers, and float32[u] is taken: None",
+    ),
     "window": (
         "smooth", (C[:2], np.ones(9, np.float32)), ValueError,
         "smooth: these extents do not fit: n = 2, c = 2, u = 9",
