@@ -60,6 +60,8 @@ ARRAYS: dict[str, tuple[str, Callable[..., Shape], Callable[..., Any]]] = {
 Of random values the distribution is named.
 """
 
+RANDOM = ("rand", "randn")
+"""Functions that give random numbers."""
 MAKERS = {
     **{name: name for name in ARRAYS},
     "identity": "eye", "range": "arange", "empty": "zeros", "random": "rand",
@@ -74,6 +76,12 @@ def is_filled(text: str) -> bool:
     """Whether a text calls one of these functions with numbers alone."""
     called = CALL.fullmatch(text)
     return called is not None and called[1] in ARRAYS
+
+
+def is_random(text: str) -> bool:
+    """Whether a text spells random numbers: ``rand:2x3``, ``randn(4)``."""
+    called = CALL.fullmatch(text)
+    return text.startswith("rand:") or (called is not None and called[1] in RANDOM)
 
 
 def filled_shape(text: str) -> Shape:

@@ -70,6 +70,7 @@ class LessonSession(ReplSession):
     def begin(self) -> None:
         """Begin a lesson: its arrays and its file are there, and nothing else."""
         self.hinted, self.last = 0, None
+        self.drawn = self.drawn_before = 0
         self._have({})
         self.arrays = dict(
             zip(self._arrays_of(0), self.values([], [*self._arrays_of(0).values()]), strict=True)
@@ -235,6 +236,7 @@ def _files(folder: str) -> dict[str, bytes]:
 
 def _results(session: ReplSession, name: str | None, words: Sequence[str]) -> Results:
     """The results of a definition, or of the last program, of a session for arrays: NumPy evaluates it."""
+    session.drawn_before = 0  # the answer and the solution are given the same numbers
     if name is not None and name in session.calls.heads:
         request = RunRequest(session.calls.function(name), tuple(words), {})
         arrays = session.values(request.dtypes(), request.words)

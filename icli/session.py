@@ -40,7 +40,7 @@ from ilang.icli.lines import (
     refuse_open,
     split_words,
 )
-from ilang.icli.literal import is_array, looks_literal
+from ilang.icli.literal import is_array, looks_literal, split_dtype
 from ilang.icli.programs import Subject, defined, expressed, named_results
 from ilang.icli.readings import asked_array, head_line, literals, reading_of
 from ilang.icli.replies import Reply
@@ -84,6 +84,8 @@ class ReplSession:
         self.shapes: staged.Shapes | None = None
         self.last: staged.ProgramAtShapes | None = None
         self.file = ""
+        self.drawn = self.drawn_before = 0
+        """Arrays of random numbers so far, and before this line: each has other numbers, the same in each session."""
         self.held: dict[str, Array] = {}
         """Results of tensor functions inside the expression of the line."""
         self.remarks: tuple[str | Note, ...] = ()
@@ -94,6 +96,7 @@ class ReplSession:
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""
         self.held, self.remarks = {}, ()
+        self.drawn_before = self.drawn
         try:
             line = text.strip()
             if not line or line.startswith("#"):
@@ -358,13 +361,18 @@ class ReplSession:
     def values(self, dtypes: Sequence[str | None], words: Sequence[str]) -> list[Array]:
         """The arrays that words name or spell, given the element types that the program writes."""
         from ilang.icli.arrays import array_of
+        from ilang.icli.filled import is_random
 
         wanted = (*dtypes, *(None for _ in words))
         known = {**self.held, **self.arrays}
-        return [
-            known[word] if word in known else array_of(word, wanted[number], number)
-            for number, word in enumerate(words)
-        ]
+        arrays: list[Array] = []
+        for place, word in enumerate(words):
+            number = place
+            if word not in known and is_random(split_dtype(word)[1]):
+                number += self.drawn_before
+                self.drawn = max(self.drawn, number + 1)
+            arrays.append(known[word] if word in known else array_of(word, wanted[place], number))
+        return arrays
 
     def apply(self, subject: Subject, words: Sequence[str]) -> list[tuple[str, Array]]:
         """Run a component on arrays; its outputs by name."""

@@ -139,7 +139,6 @@ def computed(session: ReplSession, line: str) -> Any:
         ("D.astype(np.float64)", D),
         ("not x", [0, 0, 0]),
         ("np.array([[1, 2]])", [[1, 2]]),
-        ("random(2)", [0.883311, 0.431528]),
         ("[k * 2 for k in x]", X * 2),
         ("[k for k in range(3)]", np.arange(3)),
         ("(x > 1) & (x < 3)", [0, 1, 0]),
@@ -410,6 +409,19 @@ def test_definitions_in_expressions(line: str, expected: Any) -> None:
     assert not reply.failed, reply.parts
     np.testing.assert_allclose(session.arrays["_"], expected, rtol=1e-5)
     assert session.arrays.keys() == {"x", "_"}
+
+
+def test_random_arrays_have_other_numbers_each_and_the_same_in_each_session() -> None:
+    sessions = ReplSession(), ReplSession()
+    for session in sessions:
+        for line in ("a = rand:3", "b = np.random.rand(3)", "c = randn(3)", "d = randn(3)"):
+            assert not session.feed(line).failed
+    arrays = [session.arrays for session in sessions]
+    assert all(np.array_equal(arrays[0][name], arrays[1][name]) for name in "abcd")
+    assert not np.array_equal(arrays[0]["a"], arrays[0]["b"])
+    assert not np.array_equal(arrays[0]["c"], arrays[0]["d"])
+    assert not sessions[0].feed("ij-ij~ij rand:2x2 rand:2x2").failed
+    assert np.all(sessions[0].arrays["_"] != 0)
 
 
 def test_an_expression_is_one_program(session: ReplSession) -> None:
