@@ -434,7 +434,8 @@ class KernelLoops:
                 words.append(f"{self._affine(left)} {relation} {self._affine(right)}")
             else:
                 index = self._affine(each.index)
-                least = "" if each.index == Affine((), each.index.offset) else "0 <= "
+                is_least_0 = each.index.is_natural() and not each.index.looked
+                least = "" if is_least_0 else "0 <= "
                 words.append(f"{least}{index} < {self._end(each.size)}")
         return " and ".join(words)
 

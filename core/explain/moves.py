@@ -119,8 +119,11 @@ def _ranged(program: Program, load: Load, extents: Extents, spelled: Spelling) -
         base = replace(around, offset=0)
         is_all = base == Affine(()) and first == 0 and count == program.sizes[size].fixed
         is_whole = is_whole and is_all
+        end, fixed = first + count, program.sizes[size].fixed
+        if base.constant() == 0 and fixed is not None and buffer.space != "local":
+            end = min(end, fixed)  # no element past the edge of an array is read
         start = "" if base.constant() == 0 else f"{affine(base)}+"
-        words.append(f"{start}{first}..{first + count}")
+        words.append(f"{start}{first}..{end}")
     name = array(load.buffer)
     return name if is_whole else f"{name}[{','.join(words)}]"
 

@@ -75,7 +75,7 @@ FACTORS += " >> +ijk~ij | i:3:16,j:8,k:8 | i j k k' i' i'' j' 0 | i':t,i'':m,j':
     ("text", "shapes", "element"),
     [
         (SCORES, ((2, 2), (3, 2)), "in1[n1,d]"),
-        (FACTORS, ((3, 17), (40, 3)), "(in1_copy[j1,i3] if 0 <= j1 < 3 else 0)"),
+        (FACTORS, ((3, 17), (40, 3)), "(in1_copy[j1,i3] if j1 < 3 else 0)"),
     ],
     ids=["loop", "condition"],
 )
