@@ -88,6 +88,7 @@ class Core:
         scattered: cycles that a core waits for a line that comes into each of them out of order.
         written: the same of a line that is stored whole.
         parted: the same of a line of which a part is stored: stores are done one after the other.
+        exposed: the share of lines into the second cache and further ones that is not hidden by what takes longest.
     """
 
     multiply_adds: float
@@ -108,6 +109,7 @@ class Core:
     scattered: tuple[float, ...]
     written: tuple[float, ...]
     parted: tuple[float, ...]
+    exposed: float
 
     def cycles_of_line(self, held: int) -> float:
         """The cycles in which a line comes, of arrays of so many bytes, from the cache that holds them."""
@@ -442,6 +444,7 @@ CPU = Machine(
         scattered=(0.5, 0.5, 10.0),
         written=(0.0, 2.0, 10.0),
         parted=(2.0, 4.0, 20.0),
+        exposed=0.1,
     ),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020
 )

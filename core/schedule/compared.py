@@ -427,6 +427,9 @@ def _candidate(node: Assignment, nest: Nest | None, price: Price, parts: _Names)
     at_once["multiply-adds past an edge"] = price.idle
     others = (price.stored, price.waited, price.merged, price.begun, price.copied)
     added = {name: sum(weights) * n for name, n in zip(parts[1], others, strict=True)}
+    if price.exposed:
+        pairs = zip(weights, price.unhidden(), strict=True)
+        added["cache lines not hidden"] = sum(weight * n for weight, n in pairs)
     rounded = [{name: round(n) for name, n in each.items()} for each in (at_once, longest, added)]
     candidate = PricedTile(schedule_text(node, nest), round(price.cycles()), "", *rounded)
     counted = candidate.counted()

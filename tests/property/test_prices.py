@@ -175,5 +175,8 @@ def test_lines_at_one_place_of_a_cache(
     of_terms = next(depth for depth, loop in enumerate(price.nest.order) if loop.axis == 2)
     for cache, dims in ((0, (0, 1)), (1, (2, 1))):
         depths = range(len(price.nest.order)) if cache == 0 else (of_terms,)
-        crowded = [price._lines(dims, d) < price._kept_lines(dims, d, False, cache) for d in depths]
+        crowded = [
+            price._lines(dims, d) < price._kept_lines(dims, d, price._lines(dims, d), cache)
+            for d in depths
+        ]
         assert any(crowded) == is_crowded

@@ -79,7 +79,8 @@ class LoopPrice(TilePrice):
         stored = self.core.stored / self.vector if self._is_along(target) else self.core.transposed
         filling, lines, waited = self._moving([*arrays, (target, True, False)])
         at_once = (issued, filling, chained, *lines)
-        return Price((at_once,), 0.0, results * stored, waited, merged, begun, copied)
+        exposed = self.core.exposed
+        return Price((at_once,), 0.0, results * stored, waited, merged, begun, copied, exposed)
 
     def _is_held(self) -> bool:
         """Whether registers hold all results that terms meet."""

@@ -277,24 +277,44 @@ def candidates(contraction: _Contraction) -> Iterator[Tiling]:
             height = contraction.extent(rows)
             for width in sorted(widths):
                 heights = {_height(height, tiles.rows, n) for n in (1, tiles.lanes // width)}
-                for longest in dict.fromkeys(
-                    (_along_memory(contraction, rows, lanes), *node.reduced_axes())
-                ):
+                for terms in _splits(contraction, rows, lanes):
                     for high in sorted(heights):
-                        yield from _in_orders(contraction, rows, lanes, (high, width), longest)
+                        yield from _in_orders(contraction, rows, lanes, (high, width), terms)
+
+
+def _splits(
+    contraction: _Contraction, rows: int, lanes: int
+) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Splits of the reduced axes: each of them has the most terms of a tile, or of several a line of memory."""
+    along, reduced = _along_memory(contraction, rows, lanes), contraction.node.reduced_axes()
+    splits = [_terms(contraction, longest) for longest in dict.fromkeys((along, *reduced))]
+    if 1 < len(reduced) and any(map(any, splits)):
+        splits += [_terms_in_lines(contraction, axis) for axis in reduced]
+    yield from dict.fromkeys(map(tuple, splits))
 
 
 def _in_orders(
-    contraction: _Contraction, rows: int, lanes: int, shape: tuple[int, int], longest: int | None
+    contraction: _Contraction,
+    rows: int,
+    lanes: int,
+    shape: tuple[int, int],
+    terms: tuple[tuple[int, ...], ...],
 ) -> Iterator[Tiling]:
-    """A tile of rows and lanes, blocks of rows innermost, and blocks of lanes around all others or inside of them."""
-    node = contraction.node
-    factors = _terms(contraction, longest)
+    """A tile of rows and lanes, blocks of rows innermost, and blocks of lanes around all others or inside of them.
+
+    Of several reduced axes with blocks, these stand around the blocks of rows, too.
+    """
+    node, factors = contraction.node, [*terms]
     factors[rows], factors[lanes] = (shape[:1], shape[1:])
     others = [Loop(axis) for axis in node.output_axes() if axis not in (rows, lanes)]
     inner = _inner(contraction, factors, rows, lanes)
+    around = [loop for loop in inner if terms[loop.axis] and not loop.part]
     for outer in dict.fromkeys(((Loop(lanes), *others), (*others, Loop(lanes)))):
         yield Tiling(rows, lanes, tuple(factors), (*outer, Loop(rows)), inner)
+    if around and 1 < len(node.reduced_axes()):
+        tile = tuple(loop for loop in inner if loop not in around)
+        outer = (Loop(lanes), *others, *around, Loop(rows))
+        yield Tiling(rows, lanes, tuple(factors), outer, tile)
 
 
 def _moved(contraction: _Contraction, tile: Tiling, price: Price) -> tuple[Tiling, Price]:
@@ -350,6 +370,16 @@ def narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
     """The lanes of a tile that may have so many: no more vectors than a short row has, each a line of f32."""
     vector = machine.vector_lanes("f32")
     return min(lanes, -(-extent // vector) * vector) if extent else lanes
+
+
+def _terms_in_lines(contraction: _Contraction, along: int) -> list[tuple[int, ...]]:
+    """Splits of the reduced axes: one has the terms of a line of memory, others as many as a tile sums, each."""
+    factors: list[tuple[int, ...]] = [()] * len(contraction.node.axes)
+    for axis in contraction.node.reduced_axes():
+        extent, line = contraction.extent(axis), contraction.machine.vector_lanes("f32")
+        part = balanced(extent, line if axis == along else MOST_TERMS)
+        factors[axis] = (part,) if part != extent else ()
+    return factors
 
 
 def _terms(contraction: _Contraction, longest: int | None = None) -> list[tuple[int, ...]]:

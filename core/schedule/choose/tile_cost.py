@@ -29,6 +29,7 @@ from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.accesses import Access
 from ilang.core.schedule.choose.packing import TileAxes, tile_site
+from ilang.core.schedule.choose.terms import MOST_TERMS
 from ilang.core.schedule.registers import wide_parts
 
 Dims = tuple[int, ...]
@@ -55,6 +56,7 @@ class Price:
         merged: sums added to what other terms have left in memory.
         begun: tiles begun and ended.
         copied: elements packed, or lines that packing moves where these take longer.
+        exposed: the share of lines into the second cache and further ones that is not hidden by what takes longest.
     """
 
     at_once: tuple[tuple[float, ...], ...]
@@ -64,6 +66,7 @@ class Price:
     merged: float
     begun: float
     copied: float
+    exposed: float = 0.0
 
     def cycles(self) -> float:
         """All cycles: the geometric mean of those with each instruction set, of which each counts alike."""
@@ -78,7 +81,17 @@ class Price:
     def _each(self) -> list[float]:
         """All cycles with each instruction set."""
         added = self.stored + self.waited + self.merged + self.begun + self.copied
-        return [max(cycles) + added for cycles in self.at_once]
+        pairs = zip(self.at_once, self.unhidden(), strict=True)
+        return [max(cycles) + lines + added for cycles, lines in pairs]
+
+    def unhidden(self) -> list[float]:
+        """The cycles of lines into the second cache and further ones that nothing hides, by instruction set."""
+        if not self.exposed:
+            return [0.0] * len(self.at_once)
+        cycles = list[float]()
+        for longest, (_, _, _, _, *far) in zip(map(max, self.at_once), self.at_once, strict=True):
+            cycles.append(self.exposed * (sum(far) - (longest if longest in far else 0)))
+        return cycles
 
 
 class TilePrice:
@@ -103,6 +116,13 @@ class TilePrice:
         terms = [n for n, loop in enumerate(nest.order) if loop.axis in self.reduced]
         results = [n for n in range(self.registers) if n not in terms]
         self.summed, self.stored = terms[0], max(terms[0], results[-1] + 1 if results else 0)
+        # A tile adds so many terms before it adds to other sums.
+        self.core_depth, added = self.registers, 1
+        while (
+            self.stored < self.core_depth and added * self.trips[self.core_depth - 1] <= MOST_TERMS
+        ):
+            self.core_depth -= 1
+            added *= self.trips[self.core_depth]
         self.covered = self._covered()
         self.spans: dict[tuple[Dims, int], Spans] = {}
         self.strided = 0  # operands that lanes read across memory
@@ -150,7 +170,7 @@ class TilePrice:
         at_once = tuple(
             (added, loaded + filling, chained, *lines) for added, loaded, chained in issued
         )
-        return Price(at_once, idle, stored, waited, merged, begun, copied)
+        return Price(at_once, idle, stored, waited, merged, begun, copied, self.core.exposed)
 
     def _packed(self, dims: Dims) -> Dims:
         """The dimensions of a copy: what the lanes walk, or else the rows, is contiguous."""
@@ -201,9 +221,8 @@ class TilePrice:
         core, (beside, across, visits, _) = self.core, self._counts()
         blocks = prod(
             trips
-            for n, (loop, trips) in enumerate(zip(self.nest.order, self.trips, strict=True))
+            for loop, trips in zip(self.nest.order[: self.core_depth], self.trips, strict=False)
             if loop.axis in self.reduced
-            and (n < self.stored or loop.part < len(self.nest.factors[loop.axis]))
         )
         target = dims_of(self.node.target)
         each = core.stored
@@ -288,10 +307,10 @@ class TilePrice:
         length, apart = self._spans(dims, depth)
         return ceil(length / self.vector) * prod(count for count, _ in apart)
 
-    def _kept_lines(self, dims: Dims, depth: int, is_packed: bool, cache: int) -> int:
-        """The lines of a cache that an array takes, with what lines at one place of its ways leave empty."""
-        lines, way = self._lines(dims, depth, is_packed), self.core.way_bytes[cache]
-        if is_packed or not way:
+    def _kept_lines(self, dims: Dims, depth: int, lines: int, cache: int) -> int:
+        """The lines of a cache that an array takes, of so many, with those of its ways that these leave empty."""
+        way = self.core.way_bytes[cache]
+        if not way:
             return lines
         (length, apart), every = self._spans(dims, depth), way // self.line_bytes
         places = ceil(length / self.vector)
@@ -315,13 +334,12 @@ class TilePrice:
         sums = self._sums()
         for cache, held_bytes in enumerate(core.cache_bytes):
             most = held_bytes // self.line_bytes
-            kept = [
-                [
-                    0 if written and self.summed < d else self._kept_lines(dims, d, packed, cache)
-                    for d in depths
-                ]
-                for dims, written, packed in arrays
-            ]
+            kept = []
+            for (dims, written, packed), lines_of in zip(arrays, touched, strict=True):
+                stay = lines_of
+                if not packed:
+                    stay = [self._kept_lines(dims, d, n, cache) for d, n in enumerate(lines_of)]
+                kept.append([0 if written and self.summed < d else stay[d] for d in depths])
             together = [sum(each[d] for each in (*kept, sums)) for d in depths]
             held = next(d for d in depths if d == registers or together[d] <= most)
             near = held if cache == 0 else near

@@ -43,12 +43,15 @@ def test_other_rows_may_be_more() -> None:
 
 
 def _rows_of_the_cheapest(terms: int) -> int:
-    """The most rows of tiles that are a fiftieth dearer than the cheapest at most, of a product of so many terms."""
+    """The most rows of tiles that are a fiftieth dearer than the cheapest at most, of a product of so many terms.
+
+    Rows are those of the left matrix, which stand so many terms apart.
+    """
     (priced,) = i(PRODUCT).why((128, terms), (terms, 768)).priced
-    most = 1.02 * priced.candidates[0].cycles
-    best = (each.schedule for each in priced.candidates if each.cycles <= most)
-    rows = ((each, each.split()[-3][0]) for each in best)
-    return max(int(each.partition(f"{axis}:")[2].split(",")[0].split()[0]) for each, axis in rows)
+    tiles = [each for each in priced.candidates if each.schedule.split()[-3] == "i'"]
+    most = 1.02 * tiles[0].cycles
+    best = [each.schedule for each in tiles if each.cycles <= most]
+    return max(int(each.partition("i:")[2].split(",")[0].split()[0]) for each in best)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -126,11 +129,11 @@ def test_a_written_schedule_stands_beside_the_candidates() -> None:
     assert priced.candidates[-1].schedule == f"{loops} 0"
     assert priced.candidates[-1].bound == "multiply-adds"
     (says,) = priced.written
-    assert says.startswith("Written: 2.23 ms by the model, 9.8 % more than 1, the cheapest: ")
+    assert says.startswith("Written: 2.23 ms by the model, 9.3 % more than 1, the cheapest: ")
     assert says.endswith(
-        "623,530 cycles more for cache lines waited for. Without it, tile 1 would be chosen."
+        "623,418 cycles more for cache lines waited for. Without it, tile 1 would be chosen."
     )
-    assert "\n  written     6,687,122  multiply-adds  | i:8,j:32,k:256" in str(why)
+    assert "\n  written     6,703,175  multiply-adds  | i:8,j:32,k:256" in str(why)
     assert abs(sum(priced.candidates[-1].counted().values()) - priced.candidates[-1].cycles) <= 6
 
 
