@@ -60,7 +60,8 @@ def head_line(session: ReplSession, text: str) -> str | None:
 
     if text in session.arrays:
         return head_text(text, session.arrays[text])
-    if text.isidentifier() or (expression_of(text) is None and not text.startswith("(")):
+    is_read = session.is_array(text) or expression_of(text) is not None or text.startswith("(")
+    if text.isidentifier() or not is_read:
         return None
     arrays = literals(session, text, [text])
     if arrays is not None:

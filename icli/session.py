@@ -191,14 +191,14 @@ class ReplSession:
             return self.define({defines.group(1): line})
         grouped = GROUPED.fullmatch(code)
         code = code if grouped is None else grouped[1]
-        words = split_words(code)
-        arrays = literals(self, code, words)
-        if arrays is not None:
-            return Reply(self._shown([*zip(words, arrays, strict=True)]))
         asked = asked_array(code)
         head = None if asked is None else head_line(self, asked)
         if head is not None:
             return Reply((head,))
+        words = split_words(code)
+        arrays = literals(self, code, words)
+        if arrays is not None:
+            return Reply(self._shown([*zip(words, arrays, strict=True)]))
         if code.strip() in self.calls.heads:
             name = code.strip()
             if missing_values(self.calls.heads[name], {}):

@@ -431,6 +431,8 @@ def test_an_expression_is_one_program(session: ReplSession) -> None:
     assert session.feed("x.shape").parts == ("x  3  f32",)
     assert session.feed("(x + x).shape").parts == ("(x + x)  3  f32",)
     assert session.feed("x.sum(0).dtype").parts == ("x.sum(0)  .  f32",)
+    assert session.feed("f64:[1,2].dtype").parts == ("f64:[1,2]  2  f64",)
+    assert session.feed("[1,2].dtype").parts == ("[1,2]  2  f32",)
     assert str(session.feed("x.shape + x.shape").parts[0]).startswith("out  1  f32")
 
 
